@@ -13,7 +13,7 @@ import time
 
 import numpy as np
 
-from toprank.rankers.neighbours.gpu import Screen, check_gpu, cupy_or_why
+from toprank.rankers.neighbours.gpu import QUERIES, Screen, check_gpu, cupy_or_why
 
 SIZES = ((20_000, 100_000, 30, 3), (20_000, 20_000, 300, 3), (20_000, 200_000, 30, 50), (1_000_000, 1_000_000, 30, 3))
 CHECKED = 300
@@ -36,10 +36,13 @@ def measure(n: int, m: int, d: int, k: int) -> str:
     floor = 4 * d * float(np.finfo(np.float32).tiny) * (1 + np.sqrt(square))
     screen = Screen(np.ascontiguousarray(scaled.T, np.float32), (scaled**2).sum(axis=1), cupy_or_why()[0])
     single, left_out, room = asked.astype(np.float32), np.full(n, -1), 4 * k + 60
-    screen.candidates(single[:2_000], square[:2_000], floor[:2_000], left_out[:2_000], k, room)
-    start = time.perf_counter()
-    position, count = screen.candidates(single, square, floor, left_out, k, room)
+    screen.candidates(single[:QUERIES], square[:QUERIES], floor[:QUERIES], left_out[:QUERIES], k, room)
+    start, found = time.perf_counter(), []
+    for at in range(0, n, QUERIES):
+        part = slice(at, at + QUERIES)
+        found.append(screen.candidates(single[part], square[part], floor[part], left_out[part], k, room))
     seconds = time.perf_counter() - start
+    position, count = (np.concatenate(each) for each in zip(*found, strict=True))
     n_held = 0
     for i in np.linspace(0, n - 1, CHECKED).astype(np.int64):
         nearest = np.argsort(((points - queries[i]) ** 2).sum(axis=1), kind="stable")[:k]

@@ -1,3 +1,4 @@
+import contextlib
 import signal
 import threading
 import time
@@ -119,9 +120,9 @@ def test_a_pool_works_after_interrupts_at_any_moment():
     try:
         with Threads(2) as threads:
             for delay in delays.tolist():
-                with pytest.raises((KeyboardInterrupt, RuntimeError)):  # noqa: PT012 - Python's Thread.start is not safe
+                with contextlib.suppress(KeyboardInterrupt, RuntimeError):  # Python's Thread.start is not safe
                     signal.setitimer(signal.ITIMER_REAL, delay)
-                    while True:
+                    for _ in range(2_000):  # Python loses an interrupt in a destructor
                         threads.run(abs, range(8))
             assert threads.run(abs, range(-4, 0)) == [4, 3, 2, 1]
     finally:

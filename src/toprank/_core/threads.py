@@ -10,7 +10,7 @@ import os
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import CancelledError
 from itertools import pairwise
-from threading import Lock, Thread, local
+from threading import Lock, RLock, Thread, local
 from typing import Any, Self
 
 import numpy as np
@@ -74,7 +74,9 @@ class Threads:
         self._is_shared = False
         self._helpers: list[Thread] = []
         self._open: list[SharedCalls] = []
-        self._lock = Lock()  # and no Condition: Ctrl-C in one of its methods may leave it locked for good
+        # No Condition: Ctrl-C in one of its methods may leave it locked for good. An RLock, as the collector of garbage
+        # may close an iterator of `map` at any moment.
+        self._lock = RLock()
         self._asleep: list[Any] = []  # a lock for each waiting thread, which `_wake` releases
         self._mine = local()  # the calls this thread is working on
 
@@ -88,7 +90,8 @@ class Threads:
             self._wake()
         if kind is None or issubclass(kind, Exception):
             for helper in self._helpers:
-                helper.join()
+                if helper.ident is not None:  # an interrupt may keep one from starting
+                    helper.join()
         self._helpers.clear()
 
     def map(self, function: Callable[..., Any], *arguments: Iterable[Any]) -> Iterator[Any]:
@@ -96,15 +99,16 @@ class Threads:
         calls = list(zip(*arguments, strict=True))
         if not self._is_shared or len(calls) < 2:
             return (function(*call) for call in calls)
-        return self._in_order(self._share(function, calls))
+        return self._in_order(SharedCalls(function, calls, getattr(self._mine, "calls", None)))
 
     def run(self, function: Callable[..., Any], *arguments: Iterable[Any]) -> list[Any]:
         """Results of calls, all at once and in order; the calling thread helps."""
         calls = list(zip(*arguments, strict=True))
         if not self._is_shared or len(calls) < 2:
             return [function(*call) for call in calls]
-        shared = self._share(function, calls)
+        shared = SharedCalls(function, calls, getattr(self._mine, "calls", None))
         try:
+            self._offer(shared)
             self._work_until(lambda: shared.is_over, shared)
         finally:
             self._close(shared)
@@ -116,6 +120,7 @@ class Threads:
 
     def _in_order(self, shared: SharedCalls) -> Iterator[Any]:
         try:
+            self._offer(shared)
             for at in range(len(shared.calls)):
                 self._work_until(lambda at=at: shared.has_ended[at] or shared.error is not None, shared)  # type: ignore[misc]
                 if shared.error is not None:
@@ -126,22 +131,21 @@ class Threads:
         finally:
             self._close(shared)
 
-    def _share(self, function: Callable[..., Any], calls: list[tuple[Any, ...]]) -> SharedCalls:
+    def _offer(self, shared: SharedCalls) -> None:
         """Offer calls to helpers, starting more helpers if needed."""
-        shared = SharedCalls(function, calls, getattr(self._mine, "calls", None))
-        n_helpers = min(self.n_threads, len(calls)) - 1
+        n_helpers = min(self.n_threads, len(shared.calls)) - 1
         with self._lock:
             while len(self._helpers) < n_helpers:
                 helper = Thread(target=self._work_until, args=(lambda: False,), daemon=True)
-                helper.start()
                 self._helpers.append(helper)
+                helper.start()
             self._open.append(shared)
             self._wake()
-        return shared
 
     def _close(self, shared: SharedCalls) -> None:
         with self._lock:
-            self._open.remove(shared)
+            if shared in self._open:
+                self._open.remove(shared)
 
     def _work_until(self, is_over: Callable[[], bool], own: SharedCalls | None = None) -> None:
         """Run calls, oldest first, until is_over() is true or the pool is closed.
@@ -152,7 +156,7 @@ class Threads:
             with self._lock:
                 if not self._is_shared or is_over():
                     return
-                chosen = next((each for each in self._open if each.is_open and each.belong_to(own)), None)
+                chosen = self._next_open(own)
                 if chosen is None:
                     bed = Lock()
                     bed.acquire()
@@ -164,6 +168,13 @@ class Threads:
                 self._wait(bed)  # without the lock, so that an interrupt does not keep it
             else:
                 self._make_call(chosen, at)
+
+    def _next_open(self, own: SharedCalls | None) -> SharedCalls | None:
+        """The oldest calls of which one is left. No generator: Ctrl-C while one is closed would be lost."""
+        for each in self._open:
+            if each.is_open and each.belong_to(own):
+                return each
+        return None
 
     def _wait(self, bed: Any) -> None:
         """Sleep until `_wake` releases this lock."""

@@ -43,7 +43,10 @@ def label_values(frame: polars.DataFrame, label: str, file: str) -> np.ndarray:
     if label not in frame.columns:
         raise InputError(
             f"The label column {label!r} is missing from {file} ({plural(frame.width, 'column')} read)."
-            + did_you_mean(label, frame.columns)
+            + (
+                did_you_mean(label, frame.columns)
+                or f" Hint: its columns are {', '.join(frame.columns[:8])}{', ...' if frame.width > 8 else ''}."
+            )
         )
     column = frame[label]
     if column.dtype.is_float():

@@ -150,7 +150,7 @@ def write_files(out: Path, model: Any, alerts: polars.DataFrame, campaign: Campa
 
 
 def _print_campaign(campaign: Campaign, info: dict[str, Any], alerts: polars.DataFrame, terminal: Terminal) -> None:
-    from toprank.cli.show import STRENGTHS, alerts_table, model_card
+    from toprank.cli.show import STRENGTHS_BESIDE_POINTS, alerts_table, model_card
 
     terminal.show(
         f"A simulated audit campaign: toprank learns from {campaign.history.height:,} audits of {YEARS[0]} "
@@ -162,7 +162,7 @@ def _print_campaign(campaign: Campaign, info: dict[str, Any], alerts: polars.Dat
     terminal.show(model_card(info))
     terminal.heading(f"The {ALERTS_SHOWN} companies of {campaign.year} most worth checking")
     terminal.show(alerts_table(alerts.head(ALERTS_SHOWN).to_dicts(), ["case_id"], amount="amount", outcome="fraud"))
-    terminal.hint(f"  {STRENGTHS}")
+    terminal.hint(f"  {STRENGTHS_BESIDE_POINTS}")
 
 
 def _print_judgement(campaign: Campaign, interval: Any, table: dict[str, Any], terminal: Terminal) -> None:
@@ -188,6 +188,8 @@ def _print_flags(model: Any, terminal: Terminal) -> None:
     title, text = flags_text(model)
     terminal.heading(title)
     terminal.show(text)
+    if not len(model.flags_):
+        return
     note = (
         f"The points of all flags that hold add up; {model.card_.scale_text()}. Cases and hits: in training. Hit rate: "
         f"to expect of new cases. Smaller points for single columns are on the whole page, {PAGE}."

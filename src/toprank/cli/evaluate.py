@@ -68,6 +68,11 @@ def evaluate(
     worth = None if amount is None else _amounts(frame, amount, table.name)
     with terminal.working(f"Evaluating the ranking of {plural(frame.height, 'case')}"):
         judgement = judge(ranker, features, as_labels(ranker, is_positive), k=depths, amount=worth)
+    if judgement.is_training_data:
+        terminal.note(
+            f"{model.name} was trained on the cases of {table.name}: the figures are optimistic. "
+            "Hint: use cases that it has not seen."
+        )
     terminal.finish(judgement.to_dict())
     _print_judgement(judgement, model.name, table.name, terminal)
 
@@ -108,13 +113,16 @@ def _print_judgement(judgement: Judgement, model: str, table: str, terminal: Ter
     for at in judgement.at_k:
         ties = at.precision_worst < at.precision_best
         bounds = f"{percent(at.precision_worst)} to {percent(at.precision_best)}" if ties else "no ties"
-        rows.append([plural(at.k, "case"), expected(at.precision * at.k), percent(at.precision), bounds,
+        claimed = "" if at.claimed is None else f"{at.claimed * at.k:,.0f}"
+        rows.append([plural(at.k, "case"), claimed, expected(at.precision * at.k), percent(at.precision), bounds,
                      percent(at.recall), times(at.lift)])  # fmt: skip
     if judgement.chosen is not None:
         _print_choice(judgement.chosen, n, terminal)
     terminal.heading("Checking the first k cases")
-    columns = ("checked", "found", "precision", "worst to best order of ties", "recall", "lift")
+    columns = ("checked", "expected", "found", "precision", "worst to best order of ties", "recall", "lift")
     terminal.show(grid([(name, "right") for name in columns], rows))
+    if any(at.claimed is not None for at in judgement.at_k):
+        terminal.hint("  Expected: hits that the model claims of these cases, from cases it had not seen in training.")
     terminal.heading("Down the ranking")
     terminal.show(gains_grid(judgement.gains.to_dict(), n))
 

@@ -43,6 +43,9 @@ if TYPE_CHECKING:
 TAKE_A_MODEL = ("init", "teacher", "base", "metric")
 """Parameters that take a model, which --set knows by its name for --model; `rankers` takes several."""
 
+WORDS_BESIDE_MODELS = ("auto", "euclidean", "manhattan")
+"""What these parameters take besides."""
+
 
 def fit(
     history: Annotated[Path, typer.Argument(metavar="FILE", help="Past cases: CSV, TSV or Parquet.")],
@@ -164,12 +167,11 @@ def with_models(settings: dict[str, Any]) -> dict[str, Any]:
     def model_of(parameter: str, name: Any) -> Any:
         if not isinstance(name, str):
             return name
+        if name in WORDS_BESIDE_MODELS:
+            return name
         if name not in BY_COMMAND:
-            if hint := did_you_mean(name, BY_COMMAND):
-                raise InputError(
-                    f"{parameter} of --set must be the name of a model, as for --model, got {name!r}.{hint}"
-                )
-            return name  # another word that the parameter knows
+            hint = did_you_mean(name, BY_COMMAND) or " Hint: `toprank fit --help` lists them; 'none' means without."
+            raise InputError(f"{parameter} of --set must be the name of a model, as for --model, got {name!r}.{hint}")
         estimator = BY_COMMAND[name].load()
         takes_seed = "random_state" in inspect.signature(estimator).parameters
         return estimator(random_state=0) if takes_seed else estimator()

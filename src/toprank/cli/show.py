@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from toprank.tree.scoring import Scoring
 
 STRENGTHS = "x2.1 before a reason: it multiplies the odds of a hit by 2.1."
+STRENGTHS_BESIDE_POINTS = f"{STRENGTHS[:-1]}, as new cases bear out. Its points, from training, promise more."
 TIES = "About: cases with equal scores have no order; these figures are the mean over all orders."
 NUMBER = re.compile(r"[+-]?[0-9][0-9.,]*")
 CARD_COLUMNS = 8

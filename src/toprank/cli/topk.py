@@ -22,6 +22,7 @@ from toprank.cli.options import (
     split_names,
 )
 from toprank.cli.terminal import Terminal
+from toprank.register import entry_of
 from toprank.words.counts import plural
 
 if TYPE_CHECKING:
@@ -105,7 +106,7 @@ def topk(
     result = {"n_rows": frame.height, "k": alerts.height, "out": None if out is None else str(out)}
     terminal.finish(result | ({} if out is not None else {"alerts": alerts.to_dicts()}))
     said = _title(alerts.height, frame.height, chosen, chosen and ranker.selected_.cut is not None)
-    _print_alerts(said, alerts, ids + kept or ["row"], out, ranker.rates_, terminal)
+    _print_alerts(said, alerts, ids + kept or ["row"], out, ranker, terminal)
 
 
 def read_k(text: str | None) -> int | float | None:
@@ -168,12 +169,12 @@ def _title(n_alerts: int, n_rows: int, chosen: bool, is_cut: bool) -> str:
 
 
 def _print_alerts(
-    said: str, alerts: polars.DataFrame, carried: list[str], out: Path | None, rates: HitRates, terminal: Terminal
+    said: str, alerts: polars.DataFrame, carried: list[str], out: Path | None, ranker: Any, terminal: Terminal
 ) -> None:
     """Print the first alerts, or where they were written, and the hits to expect among them."""
-    from toprank.cli.show import STRENGTHS, alerts_table
+    from toprank.cli.show import STRENGTHS, STRENGTHS_BESIDE_POINTS, alerts_table
 
-    expected = hits_text(alerts, rates)
+    expected = hits_text(alerts, ranker.rates_)
     if out is not None:
         if not terminal.quiet:
             terminal.show(
@@ -187,7 +188,7 @@ def _print_alerts(
     first = f", the first {shown.height}" if shown.height < alerts.height else ""
     terminal.show(f"{said}{first}:", alerts_table(shown.to_dicts(), carried))
     if "reason_1" in alerts.columns:
-        terminal.hint(f"  {STRENGTHS}")
+        terminal.hint(f"  {STRENGTHS_BESIDE_POINTS if entry_of(ranker).has_page else STRENGTHS}")
     terminal.hint(f"  {expected[0].upper()}{expected[1:]}.")
     if shown.height < alerts.height:
         terminal.hint("Write all of them with -o alerts.csv.")

@@ -17,6 +17,7 @@ from sklearn.utils.validation import check_is_fitted
 from toprank._compat import Interval, StrOptions
 from toprank._core.threads import Threads, resolve_n_jobs
 from toprank.budget import alerts_of_budget, budget_text, cases_of_budget, find_cutoff
+from toprank.data.cases import Cases
 from toprank.data.column_roles import learn_columns
 from toprank.data.encoding import encode, original_values
 from toprank.data.frames import backend_of, make_frame
@@ -203,6 +204,11 @@ class Ranker(ClassifierMixin, TableReader):
             other.set_params(verbose=0)
         other._know_table(self)
         return other
+
+    def _has_trained_on(self, matrix: np.ndarray, is_positive: np.ndarray) -> bool:
+        """Whether the model was trained on these encoded rows and outcomes, in this order and without weights."""
+        columns = [replace(column, usual=None) for column in self.columns_]  # usual values are found afterwards
+        return Cases(matrix, is_positive, None, columns).fingerprint() == self.data_hash_
 
     def _know_table(self, owner: Ranker) -> None:
         """Copy what another ranker knows of the table, independent of the rows it was fitted on."""

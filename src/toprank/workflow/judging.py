@@ -22,6 +22,7 @@ from toprank.metrics import (
     roc_auc,
 )
 from toprank.metrics.at_k import cases_of_share
+from toprank.metrics.hit_rates import HitRates
 from toprank.rankers.alerts import count_of_alerts
 
 DEPTHS = (0.01, 0.02, 0.05, 0.10)
@@ -31,7 +32,10 @@ MAX_RESAMPLES, MIN_RESAMPLES, ROWS_RESAMPLED = 1000, 100, 20_000_000
 
 @dataclass(frozen=True)
 class AtDepth:
-    """Figures of the first k cases of a ranking; `_worst` and `_best` are the bounds over the orders of ties."""
+    """Figures of the first k cases of a ranking; `_worst` and `_best` are the bounds over the orders of ties.
+
+    `claimed` is the precision that the model expected of them; None if it has no hit rates of new cases.
+    """
 
     k: int
     precision: float
@@ -43,6 +47,7 @@ class AtDepth:
     lift: float
     lift_worst: float
     lift_best: float
+    claimed: float | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values."""
@@ -122,6 +127,8 @@ class Judgement:
     gains : Gains
     chosen : CalledCases or None
         For a curve with a chosen point.
+    is_training_data : bool
+        Whether the model was trained on these cases: then the figures are optimistic.
     """
 
     n_cases: int
@@ -131,6 +138,7 @@ class Judgement:
     at_k: tuple[AtDepth, ...]
     gains: Gains
     chosen: CalledCases | None = None
+    is_training_data: bool = False
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values; `chosen` only if there is a chosen point."""
@@ -141,6 +149,7 @@ class Judgement:
             "roc_auc": self.roc_auc,
             "at_k": [each.to_dict() for each in self.at_k],
             "gains": self.gains.to_dict(),
+            "is_training_data": self.is_training_data,
         }
         return out if self.chosen is None else out | {"chosen": self.chosen.to_dict()}
 
@@ -177,7 +186,7 @@ def judge(
     >>> judgement.n_cases, judgement.at_k[0].k
     (666, 50)
     >>> sorted(judgement.to_dict())
-    ['at_k', 'average_precision', 'gains', 'n_cases', 'n_positives', 'roc_auc']
+    ['at_k', 'average_precision', 'gains', 'is_training_data', 'n_cases', 'n_positives', 'roc_auc']
     """
     is_positive = positives_of(model, y, "judge")
     score = model.decision_function(X)
@@ -190,9 +199,10 @@ def judge(
         n_positives=int(is_positive.sum()),
         average_precision=precision_interval(is_positive, score),
         roc_auc=roc_auc(is_positive, score),
-        at_k=tuple(figures_at(is_positive, score, depth) for depth in depths),
+        at_k=tuple(figures_at(is_positive, score, depth, model.rates_) for depth in depths),
         gains=gains(is_positive, score, amount),
         chosen=None if getattr(model, "selected_", None) is None else _called_cases(model, X, is_positive),
+        is_training_data=model._has_trained_on(model._encode(X), is_positive),
     )
 
 
@@ -237,13 +247,14 @@ def precision_interval(is_positive: np.ndarray, score: np.ndarray) -> Interval:
     return bootstrap_interval(average_precision, is_positive, score, n_resamples=n_resamples, random_state=0)
 
 
-def figures_at(is_positive: np.ndarray, score: np.ndarray, k: int) -> AtDepth:
-    """Precision, recall and lift of the first k cases, with bounds over the orders of ties."""
+def figures_at(is_positive: np.ndarray, score: np.ndarray, k: int, rates: HitRates) -> AtDepth:
+    """Precision, recall and lift of the first k cases, with bounds over the orders of ties, and the rate to expect."""
     out: dict[str, float] = {}
     for name, measure in (("precision", precision_at_k), ("recall", recall_at_k), ("lift", lift_at_k)):
         for ties, ending in (("expected", ""), ("worst", "_worst"), ("best", "_best")):
             out[name + ending] = measure(is_positive, score, k, ties=ties)
-    return AtDepth(k, **out)
+    first = -np.sort(-score)[:k]
+    return AtDepth(k, **out, claimed=rates.of_group(first)[0] if rates.is_for_new_cases else None)
 
 
 def _called_cases(curve: Any, X: Any, is_positive: np.ndarray) -> CalledCases:

@@ -20,7 +20,7 @@ def numpy_as_gpu(monkeypatch):
     for module in (gpu, search):
         monkeypatch.setattr(module, "cupy_or_why", lambda: (np, ""))
     monkeypatch.setattr(search, "SCREEN_SIZE", 1)
-    monkeypatch.setattr(gpu, "QUERIES", 7)
+    monkeypatch.setattr(search, "QUERIES", 7)
     monkeypatch.setattr(gpu, "POINTS", 50)
     for module in (gpu, search):
         monkeypatch.setattr(module, "GROUPS", 16)
@@ -32,7 +32,7 @@ def check_same_neighbours(points, queries, k, left_out=None):
     distance, position = np.empty((len(queries), k)), np.empty((len(queries), k), np.int64)
     left_out = np.full(len(queries), -1) if left_out is None else left_out
     brute_force(queries, np.ascontiguousarray(points.T), left_out, 2, distance, position)
-    assert own._on_gpu is not None
+    assert own._screen_for(k) is not None
     assert np.array_equal(found.distance, np.sqrt(distance))
     assert np.array_equal(found.position, position)
 
@@ -85,8 +85,19 @@ def test_other_distances_than_the_euclidean_one_are_refused():
         GammaKNN(algorithm="gpu", metric="manhattan").fit(X, y)
 
 
-def test_products_in_tensor_float_32_get_wider_bounds(monkeypatch):
-    screen = gpu.Screen(np.zeros((3, 2), np.float32), np.zeros(2), np)
-    precise = screen.slack
-    monkeypatch.setenv("CUPY_TF32", "1")
-    assert screen.slack > precise + 2.0**-10
+@pytest.mark.usefixtures("numpy_as_gpu")
+def test_products_that_are_rounded_more_get_wider_bounds(monkeypatch):
+    """As with TensorFloat-32, whatever turned it on: a known product shows it."""
+
+    def rounded(array):
+        bits = np.ascontiguousarray(array, np.float32).view(np.uint32) & np.uint32(0xFFFFE000)
+        return bits.view(np.float32)
+
+    rng = np.random.default_rng(0)
+    points = 5 + rng.normal(size=(200, 8))
+    monkeypatch.setattr(gpu.Screen, "_product", lambda self, queries, points: rounded(queries) @ rounded(points))
+    check_same_neighbours(points, 5 + rng.normal(size=(60, 8)), 3)
+    screen = gpu.Screen(np.zeros((8, 2), np.float32), np.zeros(2), np)
+    assert screen._relative_error(1) > gpu.TF32
+    monkeypatch.undo()
+    assert screen._relative_error(1) == gpu.relative_error(8)

@@ -76,7 +76,7 @@ class GammaKNN(NeighbourRanker):
         Distance of two different categories; 2 is the whole range of a number after "minmax". Missing values: see
         `toprank.rankers.neighbours.space`.
     algorithm : {"auto", "kd_tree", "brute", "gpu", "approximate"}, default "auto"
-        How neighbours are searched: "auto" is exact. "gpu" finds the same on a GPU of NVIDIA, and needs cupy.
+        How neighbours are searched: "auto" is exact. "gpu" finds the same on an NVIDIA GPU, and needs cupy.
         "approximate" is faster on many rows and needs pynndescent; `recall_` says how many of the nearest it finds.
     cv : int, splitter, iterable of splits or None, default None
         How training rows are scored: None leaves out one row at a time, an int is a number of folds. 0 leaves out one

@@ -21,7 +21,7 @@ from toprank._core.distances import along_graph, brute_force, count_within, map_
 from toprank._core.screening import nearest_candidates, screen
 from toprank._core.threads import Threads, cut_evenly
 from toprank.errors import InputError
-from toprank.rankers.neighbours.gpu import GROUPS, Screen, cupy_or_why, relative_error
+from toprank.rankers.neighbours.gpu import GROUPS, QUERIES, Screen, cupy_or_why, relative_error
 
 METRICS = {"euclidean": 2, "manhattan": 1}
 """Powers of the differences that distances add up, by name of the metric."""
@@ -162,7 +162,7 @@ class PointSet:
             "kd_tree": self._by_tree, "brute": self._by_brute_force, "gpu": self._by_brute_force,
             "approximate": self._by_graph,
         }[self.algorithm]  # fmt: skip
-        n_parts = 1 if self._on_gpu is not None else threads.n_threads
+        n_parts = threads.n_threads if self._screen_for(k) is None else 1
 
         def run(part: slice) -> None:
             search(queries[part], left_out[part], distance[part], position[part])
@@ -213,10 +213,9 @@ class PointSet:
         self, queries: np.ndarray, left_out: np.ndarray, distance: np.ndarray, position: np.ndarray
     ) -> None:
         k = distance.shape[1]
-        most = SCREEN_K if self._on_gpu is None else GROUPS
-        is_screened = self.power == 2 and k <= most and queries.size and self.points.size >= SCREEN_SIZE
-        if is_screened and self._is_in_range:
-            size = SCREEN_QUERIES if self._on_gpu is None else len(queries)
+        on_gpu = self._screen_for(k) is not None
+        if queries.size and (on_gpu or (k <= SCREEN_K and self._can_be_screened)):
+            size = QUERIES if on_gpu else SCREEN_QUERIES
             for start in range(0, len(queries), size):
                 part = slice(start, start + size)
                 self._by_screening(queries[part], left_out[part], distance[part], position[part])
@@ -229,8 +228,9 @@ class PointSet:
         return float(np.einsum("ij,ij->i", self.points, self.points).max())
 
     @property
-    def _is_in_range(self) -> bool:
-        return SCREEN_RANGE[0] < self._largest < SCREEN_RANGE[1]
+    def _can_be_screened(self) -> bool:
+        is_large = self.power == 2 and self.points.size >= SCREEN_SIZE
+        return is_large and SCREEN_RANGE[0] < self._largest < SCREEN_RANGE[1]
 
     @cached_property
     def _unit(self) -> float:
@@ -248,10 +248,13 @@ class PointSet:
         scaled = self.points * self._unit
         return np.einsum("ij,ij->i", scaled, scaled)
 
+    def _screen_for(self, k: int) -> Screen | None:
+        """The points on a GPU, if that is where k neighbours are searched."""
+        return self._on_gpu if self.algorithm == "gpu" and k <= GROUPS and self._can_be_screened else None
+
     @cached_property
     def _on_gpu(self) -> Screen | None:
-        """The points on a GPU, if that is where they are searched."""
-        xp = cupy_or_why()[0] if self.algorithm == "gpu" and self.power == 2 else None
+        xp = cupy_or_why()[0]
         return None if xp is None else Screen(self._single, self._squares, xp)
 
     def _by_screening(
@@ -267,8 +270,9 @@ class PointSet:
         single = np.where(is_large[:, None], 0.0, scaled).astype(np.float32)
         floor = 4 * d * float(single_precision.tiny) * (1 + np.sqrt(square))
         upper, room = np.full((n, k), np.inf), 4 * k + SCREEN_ROOM
-        if self._on_gpu is not None:
-            candidate, n_candidates = self._on_gpu.candidates(single, square, floor, left_out, k, room)
+        on_gpu = self._screen_for(k)
+        if on_gpu is not None:
+            candidate, n_candidates = on_gpu.candidates(single, square, floor, left_out, k, room)
             n_candidates[is_large] = room + 1
             low = np.zeros((n, room))
         else:
@@ -306,7 +310,7 @@ class PointSet:
 
 
 def algorithm_for(shape: tuple[int, ...], wanted: str) -> str:
-    """Return the search for points of a shape (m, d): "kd_tree", "brute" or "approximate"."""
+    """Return the search for points of a shape (m, d): "kd_tree", "brute", "gpu" or "approximate"."""
     m, d = shape
     if wanted == "approximate" and m > EXACT_POINTS:
         return "approximate"

@@ -42,7 +42,7 @@ MAX_BINS = 64
 """Bins of a number in training; its curve has at most 15 knots."""
 
 PAYS = 0.5
-"""More than a plain card pays if its mean gain in average precision is at least this many standard errors."""
+"""More than a plain card pays if its mean gain in average precision is above this many standard errors."""
 
 POINTS_CONSTRAINTS: dict[str, list[Any]] = {
     **RANKER_CONSTRAINTS,
@@ -58,7 +58,7 @@ POINTS_CONSTRAINTS: dict[str, list[Any]] = {
 
 
 def pays(gain: np.ndarray) -> bool:
-    """Whether average precision rises by more than chance, given the gain in each fold."""
+    """Whether the mean gain in average precision, given that of each fold, is above half a standard error."""
     error = gain.std(ddof=1) / np.sqrt(len(gain)) if len(gain) > 1 else 0.0
     return bool(gain.mean() > PAYS * error)
 

@@ -55,7 +55,7 @@ class Scorecard(PointsRanker):
         1: points must not fall as the number rises; -1: must not rise; 0: free. As in scikit-learn.
     fine_tune : bool, default False
         Also try cards whose points are fitted further, on the logistic loss and a surrogate of average precision, as in
-        `SGBAP`, in equal shares; taken where folds say that it pays.
+        `SGBAP`, in equal shares; taken where folds say that it pays. A fit then takes about five times as long.
     cv : int, splitter or iterable, default 5
         Folds to choose alpha and to estimate hit rates of new cases; 0 turns both off, and alpha is 10.
     budget : int, float or None
