@@ -5,7 +5,7 @@ from sklearn.utils.estimator_checks import estimator_checks_generator
 
 OF_EVERY_CLASS = {
     "check_parameters_default_constructible", "check_no_attributes_set_in_init", "check_get_params_invariance",
-    "check_do_not_raise_errors_in_init_or_set_param", "check_set_params", "check_estimator_cloneable",
+    "check_do_not_raise_errors_in_init_or_set_params", "check_set_params", "check_estimator_cloneable",
     "check_dont_overwrite_parameters", "check_estimators_overwrite_params", "check_dict_unchanged",
     "check_fit_idempotent", "check_estimators_pickle", "check_estimators_unfitted", "check_fit2d_1sample",
     "check_fit2d_1feature", "check_methods_subset_invariance", "check_methods_sample_order_invariance",

@@ -66,8 +66,8 @@ ARGUMENTS: dict[str, tuple[Any, ...]] = {
 }  # fmt: skip
 """How each public method is called. A method that is not here, nor among those below, fails the test."""
 
-WISHES = {"select", "at"}
-"""Methods of a curve that take a wish by name."""
+TARGETS = {"select", "at"}
+"""Methods of a curve that take a target by name."""
 
 NOT_READERS = {"fit", "fit_transform", "learn_components", "set_output", "save", "paper", "from_dict", "with_choice",
                "get_params", "set_params", "get_metadata_routing", "set_fit_request", "set_score_request"}  # fmt: skip
@@ -123,7 +123,7 @@ def test_a_loaded_model_is_the_fitted_one(entry, settings, tmp_path):
     loaded = load(tmp_path / "model.toprank")
     for name in (name for name in dir(type(fitted)) if not name.startswith("_") and name not in NOT_READERS):
         if callable(getattr(type(fitted), name)):
-            if name in WISHES:
+            if name in TARGETS:
                 assert same(*(getattr(model, name)(max_fpr=0.2) for model in (fitted, loaded)))
                 continue
             assert name in ARGUMENTS, f"{entry.name}.{name} is new. Hint: say in ARGUMENTS how it is called"

@@ -9,6 +9,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import polars as pl
 import pytest
 
@@ -566,3 +567,25 @@ def test_describe_prints_all_trees_of_a_forest_exactly(folder, tmp_path):
         below = forest.to_text(tree, exact=True).partition(f"tree {tree + 1} of 2:\n")[2]
         assert below
         assert f"tree {tree + 1} of 2:\n{below}\n" in out
+
+
+def test_evaluate_prints_expected_hits_beside_found_ones(folder, tmp_path):
+    path = tmp_path / "m.toprank"
+    common = ("--label", "fraud", "--id", "case_id", "--model", "metaap", "--cv", 3)
+    assert run("fit", folder / "history.csv", *common, "-o", path).code == 0
+    new = write_cases(tmp_path / "new.csv", lines=case_lines()[50:])
+    done = run("evaluate", path, new, "--label", "fraud", "--k", 20)
+    assert done.err == ""
+    assert re.search(r"checked +expected +found", done.out)
+    assert "Expected: hits that the model claims of these cases" in done.out
+    at = parsed(run("evaluate", path, new, "--label", "fraud", "--k", 20, "--json"))["at_k"][0]
+    model, table = toprank.load(path), pl.read_csv(new)
+    score = np.sort(model.decision_function(table.drop("case_id", "fraud")))[-20:]
+    assert at["claimed"] == pytest.approx(model.rates_.of_group(score)[0])
+
+
+def test_the_json_of_a_scorecard_tree_has_its_corrections(folder, tmp_path):
+    path = tmp_path / "m.toprank"
+    common = ("--label", "fraud", "--id", "case_id", "--model", "scorecard-tree", "--cv", 0)
+    found = parsed(run("fit", folder / "history.csv", *common, "-o", path, "--json"))
+    assert found["tree"] == toprank.load(path).to_plain()["tree"]

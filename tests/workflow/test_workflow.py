@@ -86,7 +86,8 @@ def test_a_share_of_nothing_is_none():
 def test_the_command_line_prints_the_judgement(tmp_path):
     model = fit_cases(tmp_path)
     printed = json.loads(run("evaluate", model, tmp_path / "history.csv", "--label", "fraud", "--k", 9, "--json").out)
-    assert printed.pop("notes") == []
+    assert printed["is_training_data"]
+    assert "was trained on the cases of history.csv" in printed.pop("notes")[0]
     import polars as pl
 
     table = pl.read_csv(tmp_path / "history.csv")

@@ -318,7 +318,7 @@ def _read_tree(path: Path, info: dict[str, Any], arrays: dict[str, np.ndarray], 
         from toprank.files.model_file import load
 
         model = load(path)
-        return _Read(page=page_text(model, limits.max_rules), page_facts=page_facts(model))
+        return _Read(page=page_text(model, limits.max_rules), page_facts=page_facts(model, limits.max_rules))
     if info["figures"].get("n_trees") or not entry_of(info["class"]).has_leaves:
         return _Read()
     with damage_in(path):

@@ -113,15 +113,16 @@ def _print_judgement(judgement: Judgement, model: str, table: str, terminal: Ter
     for at in judgement.at_k:
         ties = at.precision_worst < at.precision_best
         bounds = f"{percent(at.precision_worst)} to {percent(at.precision_best)}" if ties else "no ties"
-        claimed = "" if at.claimed is None else f"{at.claimed * at.k:,.0f}"
-        rows.append([plural(at.k, "case"), claimed, expected(at.precision * at.k), percent(at.precision), bounds,
+        claimed = [] if at.claimed is None else [f"{at.claimed * at.k:,.0f}"]
+        rows.append([plural(at.k, "case"), *claimed, expected(at.precision * at.k), percent(at.precision), bounds,
                      percent(at.recall), times(at.lift)])  # fmt: skip
     if judgement.chosen is not None:
         _print_choice(judgement.chosen, n, terminal)
     terminal.heading("Checking the first k cases")
-    columns = ("checked", "expected", "found", "precision", "worst to best order of ties", "recall", "lift")
-    terminal.show(grid([(name, "right") for name in columns], rows))
-    if any(at.claimed is not None for at in judgement.at_k):
+    has_claims = judgement.at_k[0].claimed is not None
+    columns = ["checked", *(["expected"] if has_claims else []), "found", "precision", "worst to best order of ties"]
+    terminal.show(grid([(name, "right") for name in (*columns, "recall", "lift")], rows))
+    if has_claims:
         terminal.hint("  Expected: hits that the model claims of these cases, from cases it had not seen in training.")
     terminal.heading("Down the ranking")
     terminal.show(gains_grid(judgement.gains.to_dict(), n))

@@ -177,8 +177,11 @@ def with_models(settings: dict[str, Any]) -> dict[str, Any]:
         return estimator(random_state=0) if takes_seed else estimator()
 
     made = {name: model_of(name, settings[name]) for name in TAKE_A_MODEL if name in settings}
-    if isinstance(names := settings.get("rankers"), str):
-        made["rankers"] = [model_of("rankers", name.strip()) for name in names.split(",")]
+    names = settings.get("rankers")
+    if isinstance(names, str):
+        names = [name.strip() for name in names.split(",") if name.strip()]
+    if isinstance(names, list | tuple):
+        made["rankers"] = [model_of("rankers", name) for name in names]
     return settings | made
 
 

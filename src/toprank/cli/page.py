@@ -8,10 +8,11 @@ from typing import Any
 from toprank.register import entry_of
 
 
-def page_facts(model: Any) -> dict[str, Any]:
-    """Return a model on a page as plain values; nothing for other models.
+def page_facts(model: Any, max_rules: int | None = None) -> dict[str, Any]:
+    """Return a model on a page as plain values, with at most `max_rules` rules; nothing for other models.
 
-    A score is the base, plus the points of the rules that hold, plus the points of the values of a case.
+    A score is the base, plus the points of the rules that hold, plus the points of the values of a case; with a tree
+    of corrections, plus those of its leaf.
     """
     if not entry_of(model).has_page:
         return {}
@@ -21,9 +22,10 @@ def page_facts(model: Any) -> dict[str, Any]:
     table = card_columns(card, model.columns_, [shape.feature for shape in card.shapes])
     return {
         "base": card.base,
-        "rules": [flag.to_dict() for flag in getattr(model, "flags_", ())],
+        "rules": [flag.to_dict() for flag in getattr(model, "flags_", ())][:max_rules],
         "scorecard": [dict(zip(table, row, strict=True)) for row in zip(*table.values(), strict=True)],
         "page": model.to_text(),
+        **({"tree": model.to_plain()["tree"]} if hasattr(model, "card_tree_") else {}),
     }
 
 

@@ -15,6 +15,7 @@ from toprank import Scorecard, ScorecardTree, load
 from toprank.datasets import make_audit
 from toprank.metrics import average_precision
 from toprank.rankers.points.additive import TOP_LOSS
+from toprank.rankers.points.points_ranker import pays
 from toprank.rankers.points.scorecard import fits_by_alpha
 
 
@@ -281,14 +282,21 @@ def test_a_missing_value_that_training_did_not_have_gets_no_points():
         assert model.card_.shapes[0].missing == 0
 
 
+def test_what_pays_gains_more_than_half_a_standard_error():
+    assert pays(np.array([0.1, 0.1]))
+    assert pays(np.array([0.02, 0.01, 0.0, 0.01]))
+    assert not pays(np.array([0.1, -0.1]))
+    assert not pays(np.array([0.3, -0.2, -0.05]))
+    assert not pays(np.zeros(5))
+
+
 def test_fine_tuning_is_taken_where_folds_say_that_it_pays():
     data = make_audit(3000, random_state=0)
     model = Scorecard(fine_tune=True, alpha=30.0, random_state=0).fit(data.X, data.y)
     tuned, plain = model.cv_results_["mean_test_score"]
     assert model.cv_results_["fine_tuned"].tolist() == [1.0, 0.0]
     assert tuned != plain
-    if model.is_fine_tuned_:
-        assert tuned > plain
+    assert model.is_fine_tuned_ <= (tuned > plain)
     without = Scorecard(alpha=30.0, random_state=0).fit(data.X, data.y)
     is_same = np.array_equal(model.decision_function(data.X), without.decision_function(data.X))
     assert is_same != model.is_fine_tuned_
