@@ -53,16 +53,6 @@ Published splits, so that figures are paired with those of the paper's runs; tab
 percent.
 """
 
-SAYS = """## What it says
-
-- A scorecard with a shallow tree (`ScorecardTree`) is level with tuned LightGBM on average, and with the published
-  XGBRanker: what is left to pay for reading is small.
-- A model on one page (`RedFlags`) pays more, most of it on tables of smooth numbers (`satimage`, `pageblocks@2`,
-  `mammography`, `pc1`), where five bins per column are few. Where cases of interest sit in pockets of several
-  conditions, it is the other way round: see the [campaigns](red_flags_campaigns.md).
-- Several rankers together (`StackedRanker`) are above tuned LightGBM on most tables.
-"""
-
 
 def runs(folder: Path) -> pd.DataFrame:
     """Average precision of every trial that is done: dataset, split, method, ap, size."""
@@ -144,7 +134,7 @@ def main() -> None:
     size = real[real["method"] == "RedFlags"]["size"].median()
     head = HEAD.format(date=date.today(), machine=platform.machine(), python=platform.python_version(), size=size)
     parts = [head, REAL, real_tables(real) + "\n", METAAP,
-             metaap_tables(runs(arguments.metaap), published(arguments.published)) + "\n", SAYS]  # fmt: skip
+             metaap_tables(runs(arguments.metaap), published(arguments.published)) + "\n"]  # fmt: skip
     text = "\n".join(parts)
     print(text)
     if arguments.write:

@@ -84,7 +84,7 @@ ENTRIES = (
 BY_NAME = {entry.name: entry for entry in ENTRIES}
 BY_COMMAND = {entry.command: entry for entry in ENTRIES if entry.command is not None}
 
-DEFAULT = "red-flags"
+DEFAULT_COMMAND = "red-flags"
 """Name on the command line of the model that `toprank fit` and `toprank demo` fit."""
 
 

@@ -17,7 +17,7 @@ import toprank
 from cli_files import N_CASES, QUICK_FLAGS, case_lines, fit_cases, run, write_cases
 from toprank import MLFP, CostTree, RankingTree
 from toprank.cli.fit import make_estimator
-from toprank.register import BY_COMMAND, DEFAULT
+from toprank.register import BY_COMMAND, DEFAULT_COMMAND
 
 
 @pytest.fixture(scope="module")
@@ -398,9 +398,10 @@ def quick_demo(monkeypatch):
     """Fit the model of the demo without its teacher, and in two folds."""
     monkeypatch.setattr(
         "toprank.cli.fit.make_estimator",
-        lambda name, given, *rest: make_estimator(name, [*given, "teacher=none", "cv=2"] if name == DEFAULT else given,
-                                                  *rest),
-    )  # fmt: skip
+        lambda name, given, *rest: make_estimator(
+            name, [*given, "teacher=none", "cv=2"] if name == DEFAULT_COMMAND else given, *rest
+        ),
+    )
 
 
 def test_demo_and_the_commands_it_suggests(tmp_path, monkeypatch, quick_demo):
@@ -417,7 +418,7 @@ def test_demo_and_the_commands_it_suggests(tmp_path, monkeypatch, quick_demo):
     assert alerts.columns[:2] == ["case_id", "rank"]
     assert alerts.height == 20  # 2 % of the 1,000 cases of the last year
     model = toprank.load(tmp_path / "a folder" / "model.toprank")
-    assert type(model).__name__ == BY_COMMAND[DEFAULT].name
+    assert type(model).__name__ == BY_COMMAND[DEFAULT_COMMAND].name
     assert (tmp_path / "a folder" / "page.txt").read_text(encoding="utf-8") == f"{model.to_text()}\n"
     flags = " ".join(text.partition("The red flags of the model\n")[2].split())
     assert all(flag.conditions[0].text() in flags for flag in model.flags_)
@@ -477,7 +478,7 @@ def test_nothing_is_compiled_after_warmup(folder, tmp_path):
 
 def test_version_and_help():
     assert run("--version").out == f"toprank {toprank.__version__}\n"
-    assert f"[default: {DEFAULT}]" in run("fit", "--help").out
+    assert f"[default: {DEFAULT_COMMAND}]" in run("fit", "--help").out
     shown = run("--help").out
     assert all(name in shown for name in ("demo", "fit", "topk", "evaluate", "describe", "warmup"))
     for name in ("demo", "fit", "topk", "evaluate", "describe"):

@@ -14,9 +14,11 @@ from toprank.cli.errors import InputError
 from toprank.cli.experiment import Jobs, check_packages, show_progress
 from toprank.cli.options import (
     AsJson,
+    Budget,
     Debug,
     Drop,
     Encoding,
+    History,
     Ids,
     Label,
     Positive,
@@ -43,10 +45,6 @@ NOT_OF_THE_MODEL = ("n_jobs", "random_state")
 SHORT_UNITS = {"conditions and coefficients": "cond. + coef.", "conditions and bins": "cond. + bins"}
 """Units of sizes in the leaderboard, so that a line holds a method."""
 
-Budget = Annotated[
-    str | None,
-    typer.Option(metavar="CASES", help="Cases that can be checked: 500, 2% (default: as many as positives)."),
-]
 Methods = Annotated[
     str | None, typer.Option(metavar="NAMES", help="Methods, separated by commas; 'all' for all of them.")
 ]
@@ -61,7 +59,7 @@ Folds = Annotated[
 
 
 def compare(
-    table: Annotated[Path, typer.Argument(metavar="FILE", help="Past cases: CSV, TSV or Parquet.")],
+    table: History,
     label: Label,
     id_columns: Ids = None,
     drop: Drop = None,

@@ -11,7 +11,7 @@ import typer
 from toprank.cli.errors import InputError
 from toprank.cli.options import AsJson, Debug, Quiet
 from toprank.cli.terminal import Terminal
-from toprank.register import DEFAULT
+from toprank.register import DEFAULT_COMMAND
 
 if TYPE_CHECKING:
     import polars
@@ -118,7 +118,7 @@ def fit_model(history: polars.DataFrame, terminal: Terminal) -> Any:
     """Return the model to show."""
     from toprank.cli.fit import fit_with_progress, make_estimator
 
-    model = make_estimator(DEFAULT, (), {"budget": BUDGET}, history.columns)
+    model = make_estimator(DEFAULT_COMMAND, (), {"budget": BUDGET}, history.columns)
     fit_with_progress(model, history.drop(LEFT_OUT), history["fraud"].to_numpy(), terminal)
     return model
 

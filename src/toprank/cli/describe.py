@@ -299,7 +299,7 @@ class _Read:
 
 def _read_tree(path: Path, info: dict[str, Any], arrays: dict[str, np.ndarray], width: int, limits: _Limits) -> _Read:
     """Return what the arrays of a tree show without scikit-learn; nothing for a forest."""
-    from toprank.cli.show import card_lines
+    from toprank.cli.show import card_lines, table_rows
     from toprank.explain import MAX_LEAVES, Covers, PathCounts, checked_leaf_rates, leaf_rules
     from toprank.export import (
         CARD_TITLE,
@@ -338,17 +338,12 @@ def _read_tree(path: Path, info: dict[str, Any], arrays: dict[str, np.ndarray], 
         return _Read(
             found,
             tree.n_leaves,
-            _rows(scorecard_table(*card)),
+            table_rows(scorecard_table(*card)),
             scorecard_summary(*card),
             CARD_TITLE,
             scorecard_lines(*card, width) if limits.all_facts else card_lines(card, width),
             scorecard_shares(tree.scoring, card[2]),
         )
-
-
-def _rows(table: dict[str, list[Any]]) -> list[dict[str, Any]]:
-    """Return the rows of a table that is stored by column."""
-    return [dict(zip(table, row, strict=True)) for row in zip(*table.values(), strict=True)]
 
 
 # --- tables -------------------------------------------------------------------------------------------------

@@ -12,9 +12,11 @@ import typer
 from toprank.cli.errors import InputError
 from toprank.cli.options import (
     AsJson,
+    Budget,
     Debug,
     Drop,
     Encoding,
+    History,
     Ids,
     Label,
     Positive,
@@ -36,7 +38,7 @@ if TYPE_CHECKING:
 
 
 def distill(
-    history: Annotated[Path, typer.Argument(metavar="FILE", help="Past cases: CSV, TSV or Parquet.")],
+    history: History,
     label: Label,
     out: Annotated[Path, typer.Option("--out", "-o", metavar="FILE", help="Model file of the student to write.")],
     teacher: Annotated[
@@ -47,10 +49,7 @@ def distill(
     ] = "red-flags",
     id_columns: Ids = None,
     drop: Drop = None,
-    budget: Annotated[
-        str | None,
-        typer.Option(metavar="CASES", help="How many cases can be checked: 500, or a share: 0.02, 2%."),
-    ] = None,
+    budget: Budget = None,
     positive: Positive = None,
     settings: Annotated[
         list[str] | None,

@@ -15,9 +15,11 @@ import typer
 from toprank.cli.errors import InputError
 from toprank.cli.options import (
     AsJson,
+    Budget,
     Debug,
     Drop,
     Encoding,
+    History,
     Ids,
     Label,
     Positive,
@@ -30,7 +32,7 @@ from toprank.cli.options import (
     split_names,
 )
 from toprank.cli.terminal import WIDTH, Terminal
-from toprank.register import BY_COMMAND, DEFAULT, entry_of
+from toprank.register import BY_COMMAND, DEFAULT_COMMAND, entry_of
 from toprank.words.counts import plural
 from toprank.words.nearest import did_you_mean
 
@@ -48,16 +50,13 @@ WORDS_BESIDE_MODELS = ("auto", "euclidean", "manhattan")
 
 
 def fit(
-    history: Annotated[Path, typer.Argument(metavar="FILE", help="Past cases: CSV, TSV or Parquet.")],
+    history: History,
     label: Label,
     out: Annotated[Path, typer.Option("--out", "-o", metavar="FILE", help="Model file to write.")],
     id_columns: Ids = None,
     drop: Drop = None,
-    model: Annotated[str, typer.Option(metavar="NAME", help=f"{', '.join(BY_COMMAND)}.")] = DEFAULT,
-    budget: Annotated[
-        str | None,
-        typer.Option(metavar="CASES", help="How many cases can be checked: 500, or a share: 0.02, 2%."),
-    ] = None,
+    model: Annotated[str, typer.Option(metavar="NAME", help=f"{', '.join(BY_COMMAND)}.")] = DEFAULT_COMMAND,
+    budget: Budget = None,
     positive: Positive = None,
     settings: Annotated[
         list[str] | None,

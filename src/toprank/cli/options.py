@@ -18,6 +18,13 @@ from toprank.words.nearest import did_you_mean
 AsJson = Annotated[bool, typer.Option("--json", help="Print the result as one JSON object, and nothing else.")]
 Debug = Annotated[bool, typer.Option("--debug", help="Show the traceback of an error.")]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print no progress, notes or hints.")]
+History = Annotated[Path, typer.Argument(metavar="FILE", help="Past cases: CSV, TSV or Parquet.")]
+Budget = Annotated[
+    str | None,
+    typer.Option(
+        metavar="CASES", help="How many cases can be checked: 500, or a share: 2% (default: as many as positives)."
+    ),
+]
 Label = Annotated[str, typer.Option("--label", metavar="COLUMN", help="Column with the outcome.")]
 Positive = Annotated[
     str | None,

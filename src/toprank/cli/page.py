@@ -16,14 +16,14 @@ def page_facts(model: Any, max_rules: int | None = None) -> dict[str, Any]:
     """
     if not entry_of(model).has_page:
         return {}
+    from toprank.cli.show import table_rows
     from toprank.rankers.points.card_text import card_columns
 
     card = model.card_
-    table = card_columns(card, model.columns_, [shape.feature for shape in card.shapes])
     return {
         "base": card.base,
         "rules": [flag.to_dict() for flag in getattr(model, "flags_", ())][:max_rules],
-        "scorecard": [dict(zip(table, row, strict=True)) for row in zip(*table.values(), strict=True)],
+        "scorecard": table_rows(card_columns(card, model.columns_, [shape.feature for shape in card.shapes])),
         "page": model.to_text(),
         **({"tree": model.to_plain()["tree"]} if hasattr(model, "card_tree_") else {}),
     }

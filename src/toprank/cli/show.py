@@ -300,6 +300,11 @@ def carried_text(value: Any) -> str:
     return f"{value:,.10g}" if isinstance(value, float) else visible(str(value), one_line=True)
 
 
+def table_rows(table: dict[str, list[Any]]) -> list[dict[str, Any]]:
+    """Return the rows of a table that is stored by column."""
+    return [dict(zip(table, row, strict=True)) for row in zip(*table.values(), strict=True)]
+
+
 def gains_grid(gains: dict[str, Any], n_cases: int) -> Group:
     """Return what is found down the ranking, one row per depth, with a note if ties make it a mean."""
     columns = [(name, "right") for name in ("top", "cases", "found", "precision", "recall", "lift")]

@@ -99,7 +99,7 @@ def push_shares(
     if np.isnan(fill[code < 0]).any():
         return push + weight_shares(tree, node)
     # Half of each distance and small weights, which change no share: sums of large numbers stay finite.
-    weight = weight / (np.abs(weight).max() * len(weight))
+    weight = weight / (float(np.abs(weight).max()) * len(weight) or 1.0)
     distance = np.where(code >= 0, 0.5 * (value == code), np.where(np.isnan(value), 0.0, 0.5 * value - 0.5 * fill))
     towards = np.where(goes_left, -1.0, 1.0)[:, None] * weight * distance
     for term, own_feature in enumerate(feature.tolist()):
