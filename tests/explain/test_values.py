@@ -52,7 +52,7 @@ def test_an_unusual_number_looks_unusual(one, two, value):
     end = Decimal(remark.split()[-1].replace(",", ""))
     assert (Decimal(shown.replace(",", "")) < end) == (value < low)
     if "at" in remark:
-        assert end <= Decimal(low) if value < low else end >= Decimal(repr(high))
+        assert end <= Decimal(repr(low)) if value < low else end >= Decimal(repr(high))
 
 
 SECTOR = Column("sector", ("bar", "shop", "tea, coffee"), usual=Usual(1.0, 1.0, 1.0, 0.6, 0.5))
