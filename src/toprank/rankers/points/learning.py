@@ -12,7 +12,7 @@ from toprank._core.threads import Threads
 from toprank.data.cases import Cases
 from toprank.rankers.points.bins import BinTable
 from toprank.rankers.points.rule_search import BinRule, RuleSearch, SearchLimits
-from toprank.rankers.points.shapes import HELD_OUT_SHARE, Grouped, Refit, boost_shapes, cut_shapes, refit
+from toprank.rankers.points.shapes import N_BAGS, Grouped, Refit, boost_shapes, cut_shapes, most_varied, refit
 from toprank.tree.columns import Column
 from toprank.tree.rows import find_equal_rows, row_hashes
 from toprank.tree.weights import balanced_weights
@@ -210,12 +210,21 @@ class School:
     # --- card ---------------------------------------------------------------------------------------------------
 
     def make_card(self, rules: Sequence[BinRule]) -> list[Grouped]:
-        """Shapes of the features that matter most beside the rules."""
+        """Shapes of the features that matter most beside the rules.
+
+        Features with similar values share what they say. Those that are kept are boosted again by themselves, so that
+        they take over what the others said.
+        """
         lesson, offset = self._lesson, self.refit(rules).score
-        bag_of = (row_hashes(lesson.X, self._seed) % np.uint64(HELD_OUT_SHARE)).astype(np.int64)
-        shapes = boost_shapes(self._table, self._target, lesson.weight, offset, self._direction, bag_of, self._threads)
         rate = 1.0 / (1.0 + np.exp(-offset))
-        limits = self._limits
-        return cut_shapes(
-            self._table, shapes, lesson.weight * rate * (1.0 - rate), limits.max_features, limits.max_bins_per_feature
-        )
+        curvature = lesson.weight * rate * (1.0 - rate)
+        bag_of = (row_hashes(lesson.X, self._seed) % np.uint64(N_BAGS)).astype(np.int64)
+        features = np.flatnonzero(self._table.n_bins > 0)
+        while True:
+            shapes = boost_shapes(
+                self._table, self._target, lesson.weight, offset, self._direction, features, bag_of, self._threads
+            )
+            kept = most_varied(self._table, shapes, curvature, self._limits.max_features)
+            if len(features) <= self._limits.max_features:
+                return cut_shapes(self._table, shapes, curvature, kept, self._limits.max_bins_per_feature)
+            features = np.sort(kept)

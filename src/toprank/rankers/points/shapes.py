@@ -22,11 +22,9 @@ from toprank._core.threads import Threads
 from toprank.rankers.points.bins import BinTable
 from toprank.rankers.points.card import Shape
 
-N_BAGS = 3
-"""Times that shapes are boosted, each time with another fifth of the rows held out; their mean is taken."""
-
-HELD_OUT_SHARE = 5
-"""One row in this many is held out of a bag, to end the boosting."""
+N_BAGS = 5
+"""Times that shapes are boosted, each time with another share of the rows held out to end the boosting; their mean is
+taken. Each row is held out once."""
 
 MOST_ROUNDS, PATIENCE = 200, 6
 """Most passes over all features, and passes without a lower held-out loss after which boosting ends."""
@@ -80,10 +78,11 @@ def boost_shapes(
     weight: np.ndarray,
     offset: np.ndarray,
     direction: np.ndarray,
+    features: np.ndarray,
     bag_of: np.ndarray,
     threads: Threads,
 ) -> np.ndarray:
-    """Log-odds of every bin of every feature, float64 (total_bins,), added to an offset.
+    """Log-odds of every bin of some features, and 0 of all other bins: float64 (total_bins,), added to an offset.
 
     Parameters
     ----------
@@ -91,12 +90,13 @@ def boost_shapes(
     target, weight, offset : float64 arrays of shape (n,)
     direction : int8 array of shape (n_features,)
         1 or -1: the shape must not fall, or not rise.
+    features : int array of shape (n_boosted,)
     bag_of : int array of shape (n,)
-        Random numbers from 0 to 4: the fifth of the rows that a row belongs to.
+        Random numbers below `N_BAGS`: the bag that holds out a row.
     threads : Threads
     """
     bags = threads.run(
-        lambda bag: _boost_bag(table, target, weight, offset, direction, bag_of == bag), list(range(N_BAGS))
+        lambda bag: _boost_bag(table, target, weight, offset, direction, features, bag_of == bag), list(range(N_BAGS))
     )
     mean: np.ndarray = sum(bags) / N_BAGS
     return mean
@@ -104,18 +104,17 @@ def boost_shapes(
 
 def _boost_bag(
     table: BinTable, target: np.ndarray, weight: np.ndarray, offset: np.ndarray, direction: np.ndarray,
-    is_out: np.ndarray,
+    features: np.ndarray, is_out: np.ndarray,
 ) -> np.ndarray:  # fmt: skip
     """Shapes of one bag, after the round whose loss on the rows that are out is lowest."""
     inside, outside = np.where(is_out, 0.0, weight), np.where(is_out, weight, 0.0)
-    features = np.flatnonzero(table.n_bins > 0).tolist()
     shapes = np.zeros(int(table.at[-1]))
     score, rate = offset.copy(), np.empty(len(offset))
     best, least, best_round = shapes.copy(), log_loss(score, target, outside), -1
-    for turn in range(MOST_ROUNDS if features else 0):
+    for turn in range(MOST_ROUNDS if len(features) else 0):
         rates_of(score, rate)
         codes, step = table.by_column[0], np.zeros(256)
-        for feature in features:
+        for feature in features.tolist():
             sums = np.empty((int(table.n_bins[feature]) + 1, 2))
             add_step(codes, step, inside, target, score, rate, table.by_column[feature], sums)
             codes, step = table.by_column[feature], _step_of(table, feature, sums, int(direction[feature]))
@@ -144,10 +143,8 @@ def _step_of(table: BinTable, feature: int, sums: np.ndarray, direction: int) ->
 # --- cutting ----------------------------------------------------------------------------------------------------
 
 
-def cut_shapes(
-    table: BinTable, shapes: np.ndarray, curvature: np.ndarray, max_features: int, max_bins: int
-) -> list[Grouped]:
-    """The shapes that vary most, each cut into few groups of bins.
+def most_varied(table: BinTable, shapes: np.ndarray, curvature: np.ndarray, max_features: int) -> np.ndarray:
+    """The features whose log-odds vary most, most varied first: int (at most max_features,).
 
     Parameters
     ----------
@@ -155,21 +152,33 @@ def cut_shapes(
     shapes : float64 array of shape (total_bins,)
     curvature : float64 array of shape (n,)
         Weight of each row in the log-likelihood.
-    max_features, max_bins : int
-        A missing value with points of its own takes one of the bins.
+    max_features : int
     """
-    found = []
+    spread = np.zeros(table.n_features)
     for feature in range(table.n_features):
-        value = shapes[table.at[feature] : table.at[feature + 1]]
-        mass = np.bincount(table.by_column[feature], curvature, len(value))
-        if mass.sum() <= 0:
-            continue
-        value = value - (mass * value).sum() / mass.sum()
-        spread = math.sqrt(float((mass * value**2).sum() / mass.sum()))
-        if spread >= LEAST_SPREAD:
-            found.append((-spread, feature, value, mass))
-    found.sort(key=lambda each: each[:2])
-    return [_grouped(table, feature, value, mass, max_bins) for _, feature, value, mass in found[:max_features]]
+        value, mass = _centred(table, feature, shapes, curvature)
+        if mass.sum() > 0:
+            spread[feature] = math.sqrt(float((mass * value**2).sum() / mass.sum()))
+    by_spread = np.argsort(-spread, kind="stable")[:max_features]
+    return by_spread[spread[by_spread] >= LEAST_SPREAD]
+
+
+def cut_shapes(
+    table: BinTable, shapes: np.ndarray, curvature: np.ndarray, features: np.ndarray, max_bins: int
+) -> list[Grouped]:
+    """Shapes of some features, each cut into few groups of bins.
+
+    A missing value with points of its own takes one of the `max_bins`.
+    """
+    return [_grouped(table, f, *_centred(table, f, shapes, curvature), max_bins) for f in features.tolist()]
+
+
+def _centred(table: BinTable, feature: int, shapes: np.ndarray, curvature: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Log-odds of each code of a feature, with mean 0, and the curvature of the rows that have it."""
+    value = shapes[table.at[feature] : table.at[feature + 1]]
+    mass = np.bincount(table.by_column[feature], curvature, len(value))
+    total = mass.sum()
+    return value - ((mass * value).sum() / total if total > 0 else 0.0), mass
 
 
 def _grouped(table: BinTable, feature: int, value: np.ndarray, mass: np.ndarray, max_bins: int) -> Grouped:
