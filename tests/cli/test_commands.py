@@ -590,3 +590,12 @@ def test_the_json_of_a_scorecard_tree_has_its_corrections(folder, tmp_path):
     common = ("--label", "fraud", "--id", "case_id", "--model", "scorecard-tree", "--cv", 0)
     found = parsed(run("fit", folder / "history.csv", *common, "-o", path, "--json"))
     assert found["tree"] == toprank.load(path).to_plain()["tree"]
+
+
+@pytest.mark.parametrize("given", [None, "ACTIVE"])
+def test_openmp_threads_sleep_while_they_wait_unless_the_user_decides(given):
+    code = "import os; from toprank.cli import main; main(['--version']); print(os.environ['OMP_WAIT_POLICY'])"
+    environment = {name: value for name, value in os.environ.items() if name != "OMP_WAIT_POLICY"}
+    environment |= {} if given is None else {"OMP_WAIT_POLICY": given}
+    done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True)
+    assert done.stdout.split()[-1] == (given or "PASSIVE")
