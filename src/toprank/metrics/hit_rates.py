@@ -156,8 +156,8 @@ class HitRates:
         """Rates from arrays made by `to_arrays`; checked."""
         numbers = {name: float(arrays[name]) for name in ("spread", "average_precision", "deviation")}
         rates = cls(
-            arrays["score"], arrays["rate"], arrays["above"], source=str(arrays["source"]), share=arrays.get("share", np.zeros(0)),
-            **numbers,
+            arrays["score"], arrays["rate"], arrays["above"], source=str(arrays["source"]),
+            share=arrays.get("share", np.zeros(0)), **numbers,
         )  # fmt: skip
         rules = [
             (rates.score.ndim == 1 and len(rates.score) > 0, "has scores"),

@@ -226,7 +226,8 @@ def test_rates_are_rounded_in_one_way():
 
 
 @pytest.mark.parametrize(
-    "model", [RedFlags(teacher=None, cv=0), RedFlags(teacher=None, cv=0, max_rules=0), Scorecard(cv=0), RankingTree(cv=0)]
+    "model",
+    [RedFlags(teacher=None, cv=0), RedFlags(teacher=None, cv=0, max_rules=0), Scorecard(cv=0), RankingTree(cv=0)],
 )
 def test_limits_of_dates_with_times_select_the_same_cases_by_hand(model):
     """Nearly all cases are of one day, so limits are times of that day; pages once showed the day alone."""
