@@ -327,10 +327,10 @@ TRAINING = HitRates([0.0], [0.1], [10.0], 2.0, "training", 0.3, float("nan"))
 @pytest.mark.parametrize(
     ("strengths", "rates", "expected"),
     [
-        ([181.0, 2.14], NEW, "x2.1 before a reason: it multiplies the odds of a hit by 2.1; "
-         "lowered where new cases bear out less than training."),
-        ([181.0, None], NEW, "x50+ before a reason: it multiplies the odds of a hit by 50 or more; "
-         "lowered where new cases bear out less than training."),
+        ([181.0, 2.14], NEW, "x2.1 before a reason: it multiplies the odds of a hit by 2.1, "
+         "at most what the hit rate supports."),
+        ([181.0, None], NEW, "x50+ before a reason: it multiplies the odds of a hit by 50 or more, "
+         "at most what the hit rate supports."),
         ([3.0, 2.0], TRAINING, "x3.0 before a reason: it multiplies the odds of a hit by 3.0, in training."),
         ([None, None], NEW, ""),
     ],

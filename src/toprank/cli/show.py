@@ -78,8 +78,8 @@ def strengths_text(alerts: Sequence[dict[str, Any]], rates: Any) -> str:
         return ""
     shown = factor(next((strength for strength in known if strength < LARGEST_FACTOR), known[0]))
     by = f"{shown[1:-1]} or more" if shown.endswith("+") else shown[1:]
-    lowered = "; lowered where new cases bear out less than training" if rates.is_for_new_cases else ", in training"
-    return f"{shown} before a reason: it multiplies the odds of a hit by {by}{lowered}."
+    limit = "at most what the hit rate supports" if rates.is_for_new_cases else "in training"
+    return f"{shown} before a reason: it multiplies the odds of a hit by {by}, {limit}."
 
 
 def rates_source(rates: Any) -> str:

@@ -18,11 +18,14 @@ from toprank.words.numbers import ALMOST_SURE, MOST_RATE, number_text
 from toprank.words.wording import SHORT, Detail
 from toprank.words.wrapping import wrapped
 
-MOST_SCORES = 7
+MOST_SCORES = 8
 """Most scores in the table of hit rates."""
 
 LEAST_ABOVE = 10.0
 """The table ends where fewer cases have a higher score."""
+
+NEAR = 0.1
+"""A round score is shown if a case is above it by less than this share of a step."""
 
 STEPS = (1.0, 2.0, 2.5, 5.0)
 """Round steps between scores, times a power of ten."""
@@ -80,7 +83,7 @@ def head_lines(meaning: Meaning, start: str, width: int, detail: Detail = SHORT)
 
 
 def rate_lines(rates: HitRates, width: int = 100) -> list[str]:
-    r"""Return a small table: scores that cases have, from the usual one to the top, their hit rates, and cases above.
+    r"""Return a small table: scores from the usual one to the top, their hit rates, and how many cases reach them.
 
     Examples
     --------
@@ -90,44 +93,48 @@ def rate_lines(rates: HitRates, width: int = 100) -> list[str]:
       hit rate at this score, new cases  0.1 %   5.0 %  60.0 %
       cases with this score or more      100 %  10.0 %  1.0 %
     """
-    scores = shown_scores(rates)
-    share = np.interp(scores, rates.score, rates.share)
+    scores, found = shown_scores(rates)
+    share = np.interp(found, rates.score, rates.share)
     title = "hit rate at this score, new cases" if rates.is_for_new_cases else "training rate at this score"
     rows = [
         ("score", [number_text(score) for score in scores.tolist()]),
-        (title, [rate_text(rate) for rate in rates.at(scores).tolist()]),
+        (title, [rate_text(rate) for rate in rates.at(found).tolist()]),
         ("cases with this score or more", [share_text(each) for each in share.tolist()]),
     ]
     room = max(len(title) for title, _ in rows)
     size = max(len(cell) for _, cells in rows for cell in cells)
-    n = max(1, (width - 2 - room) // (size + 2))
-    return [f"  {title:{room}}{''.join(f'  {cell:>{size}}' for cell in cells[-n:])}" for title, cells in rows]
+    gap = "  " if len(scores) * (size + 2) <= width - 2 - room else " "
+    n = max(1, (width - 2 - room) // (size + len(gap)))
+    return [f"  {title:{room}}{''.join(f'{gap}{cell:>{size}}' for cell in cells[-n:])}" for title, cells in rows]
 
 
-def shown_scores(rates: HitRates) -> np.ndarray:
-    """Return a few scores that cases have, from their median to the top: next to round steps, first above them.
+def shown_scores(rates: HitRates) -> tuple[np.ndarray, np.ndarray]:
+    """Return a few scores from the median of the cases to the top, as they are shown, and as the next case has them.
 
-    As many cases have at least a round score as have at least the first score above it that occurs. So nothing is said
-    of scores in a gap, which no case has.
+    Scores are round where a case is near. In a gap, the next score that occurs takes the place of the round one: as
+    many cases have at least the one as the other, and nothing is said of scores that no case has.
     """
     known = rates.scores_of_cases
     share = np.interp(known, rates.score, rates.share)
     usual = known[share >= 0.5][-1]
     top = known[share >= min(LEAST_ABOVE / rates.n_cases, 0.5)][-1]
-    return known[np.unique(np.searchsorted(known, round_steps(float(usual), float(top))))]
+    steps, step = round_steps(float(usual), float(top))
+    last = dict(zip(np.searchsorted(known, steps).tolist(), steps.tolist(), strict=True))  # of steps in the same gap
+    found, steps = known[list(last)], np.array(list(last.values()))
+    return np.where(found - steps < NEAR * step, steps, found), found
 
 
-def round_steps(usual: float, top: float) -> np.ndarray:
-    """Return round scores in round steps: the last one up to `usual`, and those up to `top`."""
+def round_steps(usual: float, top: float) -> tuple[np.ndarray, float]:
+    """Return round scores in round steps, the last one up to `usual` and those up to `top`, and the step."""
     room = top - usual
     if not room > 1e-9 * max(abs(top), abs(usual), 1e-9):
-        return np.array([top])
+        return np.array([top]), 0.0
     power = math.floor(math.log10(room / MOST_SCORES))
     for step in (step * 10.0**p for p in (power, power + 1) for step in STEPS):
         first, last = math.floor(usual / step + 1e-9), math.floor(top / step + 1e-9)
         if last - first < MOST_SCORES:
             break
-    return np.minimum(np.round(np.arange(first, last + 1) * step, 12) + 0.0, top)
+    return np.minimum(np.round(np.arange(first, last + 1) * step, 12) + 0.0, top), step
 
 
 def rate_text(rate: float) -> str:
