@@ -353,3 +353,17 @@ def test_a_hint_that_wraps_keeps_its_indent(capsys):
     terminal.out.width = 30
     terminal.hint("  a hint that takes more than one line of thirty")
     assert capsys.readouterr().out == "  a hint that takes more than\n  one line of thirty\n"
+
+
+def test_a_shortened_page_names_the_command_that_prints_all_of_it(tmp_path):
+    rng = np.random.default_rng(0)
+    towns = [f"town {i:02}" for i in rng.integers(0, 40, 3000)]
+    rows = [f"{town},{int(rng.random() < (0.3 if int(town[5:]) < 20 else 0.02))}" for town in towns]
+    table, model = write_cases(tmp_path / "towns.csv", "town,fraud", rows), tmp_path / "m.toprank"
+    common = ("fit", table, "--label", "fraud", *QUICK_FLAGS, "-o", model)
+    done = run(*common)
+    assert done.code == 0, done.err
+    for text in (done.out, json.loads(run("describe", model, "--json").out)["page"]):
+        assert "Shortened: `toprank describe MODEL --exact` has every column and category" in text
+        assert "to_text" not in text
+    assert "Shortened" not in run("describe", model, "--exact").out
