@@ -336,7 +336,14 @@ TRAINING = HitRates([0.0], [0.1], [10.0], 2.0, "training", 0.3, float("nan"))
     ],
 )  # fmt: skip
 def test_the_sentence_on_strengths_has_one_of_the_list(strengths, rates, expected):
-    alert = {"rank": 1, "reason_1": "a = 1", "strength_1": strengths[0], "reason_2": "", "strength_2": strengths[1]}
+    alert = {
+        "strength_of_lock": "high",
+        "rank": 1,
+        "reason_1": "a = 1",
+        "strength_1": strengths[0],
+        "reason_2": "",
+        "strength_2": strengths[1],
+    }
     assert strengths_text([alert], rates) == expected
 
 

@@ -14,6 +14,7 @@ from rich.table import Table
 from rich.text import Text
 
 from toprank.explain import Rule
+from toprank.explain.reasons import MAX_REASONS
 from toprank.export import fitting_rules, rule_figures, rule_lines, scorecard_lines
 from toprank.register import entry_of
 from toprank.words.counts import count, plural
@@ -73,7 +74,8 @@ def strengths_text(alerts: Sequence[dict[str, Any]], rates: Any) -> str:
     Points of a model, or what its trees saw in training, may promise more than the hit rate that is expected of a case
     like this: then the strengths of all its reasons are lowered (`toprank.explain.reasons.kept_shares`).
     """
-    known = [alert[name] for alert in alerts for name in alert if name.startswith("strength_") and alert[name]]
+    names = [f"strength_{i}" for i in range(1, MAX_REASONS + 1)]  # a copied column may be called strength_of_lock
+    known = [alert[name] for alert in alerts for name in names if isinstance(alert.get(name), float)]
     if not known:
         return ""
     shown = factor(next((strength for strength in known if strength < LARGEST_FACTOR), known[0]))
