@@ -1,16 +1,20 @@
 """Small words of the command line: singulars, ties, hit rates, scorecards, dates, budgets larger than the table."""
 
+import io
 import json
 import re
 from typing import Any
 
 import numpy as np
 import pytest
+from rich.console import Console
 
 import toprank
 from cli_files import HEADER, QUICK_FLAGS, case_lines, fit_cases, run, save_classifier, write_cases
 from toprank.cli.errors import is_bad_input
-from toprank.cli.show import factor, percent_short
+from toprank.cli.show import alerts_table, factor, percent_short, strengths_text
+from toprank.cli.terminal import Terminal
+from toprank.metrics import HitRates
 from toprank.words.counts import plural
 
 ONE_OF_SEVERAL = re.compile(
@@ -96,10 +100,12 @@ def test_hit_rates_of_training_are_no_promise(folder, tmp_path):
     common = ("topk", folder / "model.toprank", folder / "history.csv", "--k", 6)
     done = run(*common, "-o", tmp_path / "alerts.csv")
     said = " ".join(done.out.split())
-    assert re.match(r"The 6 of 300 .*; the training rate of such cases is [\d.]+ %; expect fewer hits\. Wrote ", said)
+    assert re.match(
+        r"The 6 of 300 .*; the training rate of such cases is (?:> )?[\d.]+ %; expect fewer hits\. Wrote ", said
+    )
     listed = run(*common).out
     assert re.search(r"^  rank +row +training rate +lift +reasons$", listed, re.MULTILINE)
-    assert re.search(r"\n  The training rate of such cases is [\d.]+ %; expect fewer hits\.\n$", listed)
+    assert re.search(r"\n  The training rate of such cases is (?:> )?[\d.]+ %; expect fewer hits\.\n$", listed)
     assert "expect" not in run(*common, "--quiet").out
 
 
@@ -126,7 +132,7 @@ def test_hits_to_expect_among_alerts(folder, tmp_path, more, source):
     assert said.startswith("The 6 of 300 cases most worth checking; ")
     listed = " ".join(run("topk", model, table, "--k", 6).out.split())
     if source is None:
-        assert re.search(r"; the training rate of such cases is [\d.]+ %; expect fewer hits\. ", said)
+        assert re.search(r"; the training rate of such cases is (?:> )?[\d.]+ %; expect fewer hits\. ", said)
         assert " training rate lift " in listed
         return
     told = re.search(r"; expect (\d) hits? among them \((\d) to (\d)\), estimated (.*)\. Wrote ", said)
@@ -309,6 +315,62 @@ def test_shares_of_a_ranking_in_few_digits():
 
 
 def test_strengths_in_few_digits():
-    assert [factor(s) for s in (1.006, 1.09, 1.1, 2.14, 9.94, 9.96, 541.4, 1000.0)] == [
-        "x1.01", "x1.09", "x1.1", "x2.1", "x9.9", "x10", "x541", "x1,000+",
+    assert [factor(s) for s in (1.006, 1.09, 1.1, 2.14, 9.94, 9.96, 49.4, 50.0, 1000.0)] == [
+        "x1.01", "x1.09", "x1.1", "x2.1", "x9.9", "x10", "x49", "x50+", "x50+",
     ]  # fmt: skip
+
+
+NEW = HitRates([0.0], [0.1], [10.0], 2.0, "out of bag", 0.3, float("nan"))
+TRAINING = HitRates([0.0], [0.1], [10.0], 2.0, "training", 0.3, float("nan"))
+
+
+@pytest.mark.parametrize(
+    ("strengths", "rates", "expected"),
+    [
+        ([181.0, 2.14], NEW, "x2.1 before a reason: it multiplies the odds of a hit by 2.1, "
+         "at most what the hit rate supports."),
+        ([181.0, None], NEW, "x50+ before a reason: it multiplies the odds of a hit by 50 or more, "
+         "at most what the hit rate supports."),
+        ([3.0, 2.0], TRAINING, "x3.0 before a reason: it multiplies the odds of a hit by 3.0, in training."),
+        ([None, None], NEW, ""),
+    ],
+)  # fmt: skip
+def test_the_sentence_on_strengths_has_one_of_the_list(strengths, rates, expected):
+    alert = {
+        "strength_of_lock": "high",
+        "rank": 1,
+        "reason_1": "a = 1",
+        "strength_1": strengths[0],
+        "reason_2": "",
+        "strength_2": strengths[1],
+    }
+    assert strengths_text([alert], rates) == expected
+
+
+def test_no_hit_rate_is_certain():
+    alert = {"rank": 1, "hit_rate": 0.9999, "lift": 8.0}
+    console = Console(width=60, file=io.StringIO())
+    console.print(alerts_table([alert], []))
+    assert "> 99 %" in console.file.getvalue()
+    assert "100" not in console.file.getvalue()
+
+
+def test_a_hint_that_wraps_keeps_its_indent(capsys):
+    terminal = Terminal()
+    terminal.out.width = 30
+    terminal.hint("  a hint that takes more than one line of thirty")
+    assert capsys.readouterr().out == "  a hint that takes more than\n  one line of thirty\n"
+
+
+def test_a_shortened_page_names_the_command_that_prints_all_of_it(tmp_path):
+    rng = np.random.default_rng(0)
+    towns = [f"town {i:02}" for i in rng.integers(0, 40, 3000)]
+    rows = [f"{town},{int(rng.random() < (0.3 if int(town[5:]) < 20 else 0.02))}" for town in towns]
+    table, model = write_cases(tmp_path / "towns.csv", "town,fraud", rows), tmp_path / "m.toprank"
+    common = ("fit", table, "--label", "fraud", *QUICK_FLAGS, "-o", model)
+    done = run(*common)
+    assert done.code == 0, done.err
+    for text in (done.out, json.loads(run("describe", model, "--json").out)["page"]):
+        assert "Shortened: `toprank describe MODEL --exact` has every column and category" in text
+        assert "to_text" not in text
+    assert "Shortened" not in run("describe", model, "--exact").out

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from toprank.errors import InputError
 from toprank.metrics import HitRates
 from toprank.metrics.hit_rates import KNOTS, LARGEST_SPREAD, LEAST_SPREAD, fit_hit_rates, on_final_scale
 
@@ -135,3 +136,15 @@ def test_scores_of_another_model_are_put_on_the_scale_of_the_final_one():
 def test_rates_of_training_say_so():
     rates = HitRates([0.0, 1.0], [0.1, 0.5], [10.0, 5.0], 1.0, "training", 0.3, NAN)
     assert not rates.is_for_new_cases
+
+
+def test_shares_of_cases_are_kept_in_files_and_checked():
+    rates = HitRates([0.0, 1.0, 2.0], [0.1, 0.2, 0.5], [10.0, 5.0, 5.0], 2.0, "out of bag", 0.3, NAN, [1.0, 0.25, 0.25])
+    assert rates.scores_of_cases.tolist() == [0.0, 2.0]
+    arrays = rates.to_arrays()
+    assert HitRates.from_arrays(arrays).share.tolist() == [1.0, 0.25, 0.25]
+    without = {name: array for name, array in arrays.items() if name != "share"}
+    assert HitRates.from_arrays(without).share.tolist() == [1.0, 0.5, 0.5]  # of a file written before
+    for wrong in ([1.0, 0.5], [0.5, 0.6, 0.1], [1.0, 0.5, -0.1], [2.0, 1.0, 0.5], [1.0, NAN, 0.0]):
+        with pytest.raises(InputError, match="share of cases"):
+            HitRates.from_arrays(arrays | {"share": np.array(wrong)})

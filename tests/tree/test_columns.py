@@ -94,3 +94,11 @@ def test_the_commonest_category_is_one_of_the_column(code):
     data = {"name": "town", "kind": "category", "categories": ["A", "B"], "has_missing": True}
     with pytest.raises(ValueError, match="town"):
         Column.from_dict(data | {"usual": [code, code, code, 0.5, 0.0]})
+
+
+def test_limits_of_dates_with_times_have_the_time_of_day():
+    at, on = Column("at", form="date", has_time=True), Column("on", form="date")
+    assert [at.bound_text(days) for days in (18691.8, 18691.0, 18691 + 1 / 86_400, 1e9)] == [
+        "2021-03-05 19:12", "2021-03-05 00:00", "2021-03-05 00:00:01", "day 1,000,000,000",
+    ]  # fmt: skip
+    assert [on.bound_text(days) for days in (18691.8, 18691.0)] == ["2021-03-05", "2021-03-05"]

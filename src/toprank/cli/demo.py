@@ -16,6 +16,8 @@ from toprank.register import DEFAULT_COMMAND
 if TYPE_CHECKING:
     import polars
 
+    from toprank.metrics import HitRates
+
 YEARS = (2021, 2022, 2023, 2024)
 BUDGET = 0.02
 ALERTS_SHOWN = 5
@@ -81,7 +83,7 @@ def demo(
         "gains": table, "alerts": alerts.head(ALERTS_SHOWN).to_dicts(),
     } | page_facts(model))  # fmt: skip
     if not (quiet or as_json):
-        _print_campaign(campaign, info, alerts, terminal)
+        _print_campaign(campaign, info, alerts, model.rates_, terminal)
         _print_judgement(campaign, interval, table, terminal)
         _print_flags(model, terminal)
         _print_next_steps(out, files, terminal)
@@ -133,11 +135,12 @@ def make_alerts(model: Any, new: polars.DataFrame, k: int) -> polars.DataFrame:
 
 def write_files(out: Path, model: Any, alerts: polars.DataFrame, campaign: Campaign) -> dict[str, str]:
     """Write all files to the folder and return a description of each."""
+    from toprank.cli.page import page_text
     from toprank.cli.writing import write_table, write_text
 
     write_table(alerts, out / "alerts.csv")
     model.save(out / "model.toprank")
-    write_text(f"{model.to_text()}\n", out / PAGE)
+    write_text(f"{page_text(model)[1]}\n", out / PAGE)
     write_table(campaign.history, out / "history.csv")
     write_table(campaign.new, out / "new.csv")
     return {
@@ -149,8 +152,10 @@ def write_files(out: Path, model: Any, alerts: polars.DataFrame, campaign: Campa
     }
 
 
-def _print_campaign(campaign: Campaign, info: dict[str, Any], alerts: polars.DataFrame, terminal: Terminal) -> None:
-    from toprank.cli.show import STRENGTHS_BESIDE_POINTS, alerts_table, model_card
+def _print_campaign(
+    campaign: Campaign, info: dict[str, Any], alerts: polars.DataFrame, rates: HitRates, terminal: Terminal
+) -> None:
+    from toprank.cli.show import alerts_table, model_card, strengths_text
 
     terminal.show(
         f"A simulated audit campaign: toprank learns from {campaign.history.height:,} audits of {YEARS[0]} "
@@ -161,8 +166,9 @@ def _print_campaign(campaign: Campaign, info: dict[str, Any], alerts: polars.Dat
     )
     terminal.show(model_card(info))
     terminal.heading(f"The {ALERTS_SHOWN} companies of {campaign.year} most worth checking")
-    terminal.show(alerts_table(alerts.head(ALERTS_SHOWN).to_dicts(), ["case_id"], amount="amount", outcome="fraud"))
-    terminal.hint(f"  {STRENGTHS_BESIDE_POINTS}")
+    shown = alerts.head(ALERTS_SHOWN).to_dicts()
+    terminal.show(alerts_table(shown, ["case_id"], amount="amount", outcome="fraud"))
+    terminal.hint(f"  {strengths_text(shown, rates)}")
 
 
 def _print_judgement(campaign: Campaign, interval: Any, table: dict[str, Any], terminal: Terminal) -> None:

@@ -7,6 +7,8 @@ from typing import Any
 
 from toprank.register import entry_of
 
+EXACT_COMMAND = "`toprank describe MODEL --exact`"
+
 
 def page_facts(model: Any, max_rules: int | None = None) -> dict[str, Any]:
     """Return a model on a page as plain values, with at most `max_rules` rules; nothing for other models.
@@ -24,7 +26,7 @@ def page_facts(model: Any, max_rules: int | None = None) -> dict[str, Any]:
         "base": card.base,
         "rules": [flag.to_dict() for flag in getattr(model, "flags_", ())][:max_rules],
         "scorecard": table_rows(card_columns(card, model.columns_, [shape.feature for shape in card.shapes])),
-        "page": model.to_text(),
+        "page": _page(model),
         **({"tree": model.to_plain()["tree"]} if hasattr(model, "card_tree_") else {}),
     }
 
@@ -33,10 +35,17 @@ def page_text(model: Any, max_rules: int | None = None) -> tuple[str, str]:
     """Return a title and the page of a model, with at most `max_rules` rules."""
     n = len(getattr(model, "flags_", ()))
     if max_rules is None or max_rules >= n:
-        return "The model", model.to_text()
+        return "The model", _page(model)
     first = copy(model)
     first.flags_ = model.flags_.take(range(max_rules))
-    return f"The model, with the first {max_rules:,} of {n:,} rules", first.to_text()
+    return f"The model, with the first {max_rules:,} of {n:,} rules", _page(first)
+
+
+def _page(model: Any) -> str:
+    """Return the page of a model; if it is shortened, it says how the command line prints all of it."""
+    from toprank.rankers.points.card_text import EXACT_HINT, EXACT_WAY
+
+    return str(model.to_text()).replace(EXACT_HINT, EXACT_HINT.replace(EXACT_WAY, EXACT_COMMAND))
 
 
 def flags_text(model: Any) -> tuple[str, str]:

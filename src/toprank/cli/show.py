@@ -14,9 +14,11 @@ from rich.table import Table
 from rich.text import Text
 
 from toprank.explain import Rule
+from toprank.explain.reasons import MAX_REASONS
 from toprank.export import fitting_rules, rule_figures, rule_lines, scorecard_lines
 from toprank.register import entry_of
 from toprank.words.counts import count, plural
+from toprank.words.numbers import ALMOST_SURE, MOST_RATE
 from toprank.words.visible import visible
 from toprank.words.wrapping import GLUE, wrapped
 
@@ -27,8 +29,9 @@ if TYPE_CHECKING:
     from toprank.tree.columns import Column
     from toprank.tree.scoring import Scoring
 
-STRENGTHS = "x2.1 before a reason: it multiplies the odds of a hit by 2.1."
-STRENGTHS_BESIDE_POINTS = f"{STRENGTHS[:-1]}, as new cases bear out. Its points, from training, promise more."
+LARGEST_FACTOR = 50.0
+"""Larger strengths of reasons are not shown: no table has the cases to tell them apart."""
+
 TIES = "About: cases with equal scores have no order; these figures are the mean over all orders."
 NUMBER = re.compile(r"[+-]?[0-9][0-9.,]*")
 CARD_COLUMNS = 8
@@ -48,16 +51,37 @@ def percent(share: float) -> str:
     return f"{100 * share:.{2 if abs(share) < 0.0995 else 1}f} %"
 
 
+def hit_rate(rate: float) -> str:
+    """Return an estimated hit rate: a share, but never certain."""
+    return ALMOST_SURE if rate > MOST_RATE else percent(rate)
+
+
 def times(lift: float) -> str:
     """Return a lift: 31x, 2.3x, 0.05x."""
     return f"{lift:,.0f}x" if lift >= 19.95 else f"{lift:,.{1 if lift >= 0.95 else 2}f}x"
 
 
 def factor(strength: float) -> str:
-    """Return the strength of a reason: x2.1, x14, x1.04."""
-    if strength >= 1000:  # the largest that is shown
-        return "x1,000+"
+    """Return the strength of a reason: x2.1, x14, x1.04; x50+ from 50 on."""
+    if strength >= LARGEST_FACTOR:
+        return f"x{LARGEST_FACTOR:.0f}+"
     return f"x{strength:,.{0 if strength >= 9.95 else 1 if strength >= 1.095 else 2}f}"
+
+
+def strengths_text(alerts: Sequence[dict[str, Any]], rates: Any) -> str:
+    """Return what the strengths before the reasons of these alerts mean, with one of them; empty if there are none.
+
+    Points of a model, or what its trees saw in training, may promise more than the hit rate that is expected of a case
+    like this: then the strengths of all its reasons are lowered (`toprank.explain.reasons.kept_shares`).
+    """
+    names = [f"strength_{i}" for i in range(1, MAX_REASONS + 1)]  # a copied column may be called strength_of_lock
+    known = [alert[name] for alert in alerts for name in names if isinstance(alert.get(name), float)]
+    if not known:
+        return ""
+    shown = factor(next((strength for strength in known if strength < LARGEST_FACTOR), known[0]))
+    by = f"{shown[1:-1]} or more" if shown.endswith("+") else shown[1:]
+    limit = "at most what the hit rate supports" if rates.is_for_new_cases else "in training"
+    return f"{shown} before a reason: it multiplies the odds of a hit by {by}, {limit}."
 
 
 def rates_source(rates: Any) -> str:
@@ -266,7 +290,7 @@ def _alert_cells(
     cells: list[RenderableType] = [f"{alert['rank']:,}"]
     cells += [carried_text(alert[name]) for name in carried]
     rate = alert["hit_rate"] if "hit_rate" in alert else alert["training_rate"]
-    cells += [percent(rate), times(alert["lift"])]
+    cells += [hit_rate(rate), times(alert["lift"])]
     if amount:
         cells.append("" if alert[amount] is None else f"{alert[amount]:,.0f}")
     if outcome:

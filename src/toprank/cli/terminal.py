@@ -125,9 +125,10 @@ class Terminal:
         self.show(Text.assemble("\n", (text, "bold")))
 
     def hint(self, text: str) -> None:
-        """Print a hint on what to do next."""
+        """Print a hint on what to do next; lines that wrap keep the indent of the first."""
         if not self.quiet:
-            self.show(Text(text, style="dim"))
+            start = text.lstrip(" ")
+            self.show(Padding(Text(start, style="dim"), (0, 0, 0, len(text) - len(start))))
 
     def note(self, text: str, column: str | None = None) -> None:
         """Keep a note for the user until `finish` prints it; a command that fails prints only its error.

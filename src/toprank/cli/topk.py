@@ -22,7 +22,6 @@ from toprank.cli.options import (
     split_names,
 )
 from toprank.cli.terminal import Terminal
-from toprank.register import entry_of
 from toprank.words.counts import plural
 
 if TYPE_CHECKING:
@@ -172,7 +171,7 @@ def _print_alerts(
     said: str, alerts: polars.DataFrame, carried: list[str], out: Path | None, ranker: Any, terminal: Terminal
 ) -> None:
     """Print the first alerts, or where they were written, and the hits to expect among them."""
-    from toprank.cli.show import STRENGTHS, STRENGTHS_BESIDE_POINTS, alerts_table
+    from toprank.cli.show import alerts_table, strengths_text
 
     expected = hits_text(alerts, ranker.rates_)
     if out is not None:
@@ -187,8 +186,9 @@ def _print_alerts(
     shown = alerts.head(ROWS_PRINTED)
     first = f", the first {shown.height}" if shown.height < alerts.height else ""
     terminal.show(f"{said}{first}:", alerts_table(shown.to_dicts(), carried))
-    if "reason_1" in alerts.columns:
-        terminal.hint(f"  {STRENGTHS_BESIDE_POINTS if entry_of(ranker).has_page else STRENGTHS}")
+    strengths = strengths_text(shown.to_dicts(), ranker.rates_)
+    if strengths:
+        terminal.hint(f"  {strengths}")
     terminal.hint(f"  {expected[0].upper()}{expected[1:]}.")
     if shown.height < alerts.height:
         terminal.hint("Write all of them with -o alerts.csv.")
@@ -196,12 +196,12 @@ def _print_alerts(
 
 def hits_text(alerts: polars.DataFrame, rates: HitRates) -> str:
     """Return the hits to expect among the alerts, in words; empty without alerts."""
-    from toprank.cli.show import percent, rates_source
+    from toprank.cli.show import hit_rate, rates_source
 
     if not alerts.height:
         return ""
     if not rates.is_for_new_cases:
-        mean = percent(float(alerts["training_rate"].to_numpy().mean()))
+        mean = hit_rate(float(alerts["training_rate"].to_numpy().mean()))
         return f"the training rate of such cases is {mean}; expect fewer hits"
     hits, low, high = (alerts.height * rate for rate in rates.of_group(alerts["score"].to_numpy()))
     return f"expect {plural(round(hits), 'hit')} among them ({low:,.0f} to {high:,.0f}), {rates_source(rates)}"

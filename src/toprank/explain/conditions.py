@@ -115,7 +115,7 @@ class Condition:
         """
         out: dict[str, Any] = {"text": self.text(), "column": None if self.is_sum else self.column.name}
         for name, bound in (("low", self.low), ("high", self.high)):
-            shown = self.column.date_text(bound) if self.column.is_date and np.isfinite(bound) else float(bound)
+            shown = self.column.bound_text(bound) if self.column.is_date and np.isfinite(bound) else float(bound)
             out[name] = shown if np.isfinite(bound) else None
         out["categories"] = None if self.codes is None else labels_of(self.column, self.codes)
         out["missing"], out["only_missing"] = self.missing, not self.has_values

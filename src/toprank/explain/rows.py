@@ -17,7 +17,7 @@ from toprank.explain.values import Originals, originals_by_feature, value_of, va
 from toprank.metrics.hit_rates import HitRates
 from toprank.tree.columns import Category, Column
 from toprank.tree.structure import Tree
-from toprank.words.numbers import lift_text, number_text, percent_text
+from toprank.words.numbers import hit_rate_text, lift_text, number_text
 from toprank.words.plain import plain
 
 WIDTH = 100
@@ -94,7 +94,7 @@ class Explanation:
         if math.isfinite(self.rate):
             what = "expected hit rate" if self.is_for_new_cases else "training rate"
             lift = f", {lift_text(self.lift)} times that of all cases" if math.isfinite(self.lift) else ""
-            known = f"{what} {percent_text(self.rate)}{lift}; {known}"
+            known = f"{what} {hit_rate_text(self.rate)}{lift}; {known}"
         lines += textwrap.wrap(f"{known}.", WIDTH)
         lines.append("conditions met, and what each adds to the log-odds of a positive:")
         lines += step_lines(self.steps) or ["  none: all cases share this leaf"]
@@ -104,10 +104,18 @@ class Explanation:
 
 
 def step_lines(steps: Sequence[Step]) -> list[str]:
-    """Return one line per step, wrapped."""
+    r"""Return one line per step, wrapped; whole points have no decimals.
+
+    Examples
+    --------
+    >>> print(*step_lines([Step("age", 3, 15.0, "age = 3"), Step("sector", "bar", -2.0, "sector = bar")]), sep="\n")
+         +15  age = 3
+          -2  sector = bar
+    """
     lines: list[str] = []
+    decimals = 0 if all(float(step.contribution).is_integer() for step in steps) else 2
     for step in steps:
-        start = f"  {step.contribution:+6.2f}  "
+        start = f"  {step.contribution:+6.{decimals}f}  "
         lines += textwrap.wrap(
             start + step.text,
             WIDTH,

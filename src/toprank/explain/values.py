@@ -111,7 +111,7 @@ def _date_remarks(column: Column, value: float, low: float, high: float, usual: 
         is_early = value < usual.low
         end = column.date_text(usual.low if is_early else usual.high)
         return column.date_text(value), [f"usually {'from' if is_early else 'until'} {end}"]
-    bounds = [f"{sign} {column.date_text(bound)}" for sign, bound in ((">", low), ("<=", high)) if np.isfinite(bound)]
+    bounds = [f"{sign} {column.bound_text(bound)}" for sign, bound in ((">", low), ("<=", high)) if np.isfinite(bound)]
     return column.date_text(value), [" and ".join(bounds)] if bounds else []
 
 

@@ -14,7 +14,7 @@ from toprank.explain.values import Originals, originals_by_feature
 from toprank.tree.columns import Column
 from toprank.tree.structure import Tree
 from toprank.words.counts import plural
-from toprank.words.numbers import number_text, percent_text
+from toprank.words.numbers import hit_rate_text, number_text
 from toprank.words.plain import plain
 
 SUM = "sum"
@@ -53,7 +53,7 @@ class VoteExplanation:
     def __str__(self) -> str:
         lines = [
             f"score {number_text(self.score, 6)}, {self.how} of {plural(self.n_trees, 'tree')}; hit rate of such "
-            f"past cases {percent_text(self.rate)}, {number_text(self.lift, 3)} times the rate of all cases",
+            f"past cases {hit_rate_text(self.rate)}, {number_text(self.lift, 3)} times the rate of all cases",
             "columns, and what each adds to the log-odds of a positive, on average over the trees:"
             if self.how != SUM
             else "columns, and what each adds to the score of the mean case:",

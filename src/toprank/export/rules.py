@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from toprank.explain.rules import LeafRule, Rule
 from toprank.words.counts import count, plural
-from toprank.words.numbers import lift_text, percent_text
+from toprank.words.numbers import hit_rate_text, lift_text, percent_text
 from toprank.words.wrapping import wrapped
 
 RULE_LINES = 20
@@ -89,7 +89,7 @@ def rule_figures(rule: Rule) -> str:
     if rule.hit_rate is None or rule.hit_rate_low is None or rule.hit_rate_high is None:
         return f"training rate {percent_text(rule.training_rate)}, lift {lift}x; {training}"
     interval = f"{percent_text(rule.hit_rate_low)} to {percent_text(rule.hit_rate_high)}"
-    return f"hit rate {percent_text(rule.hit_rate)} ({interval}), lift {lift}x; {training}"
+    return f"hit rate {hit_rate_text(rule.hit_rate)} ({interval}), lift {lift}x; {training}"
 
 
 def rules_text(rules: Sequence[Rule], n_leaves: int, width: int, max_rules: int | None) -> list[str]:

@@ -297,7 +297,7 @@ def _step_texts(scoring: Card, column: Column, feature: int, most: int) -> list[
 
 
 def _center_text(column: Column, center: float) -> str:
-    return column.date_text(center, "day") if column.is_date else number_text(center)
+    return column.bound_text(center) if column.is_date else number_text(center)
 
 
 def _weight_text(weight: float) -> str:

@@ -7,7 +7,7 @@ but no models.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -61,6 +61,9 @@ class HitRates:
         Average precision on the unseen cases, the mean over the folds.
     deviation : float
         Standard deviation over the folds; NaN without folds.
+    share : float64 array of shape (m,)
+        Share of the model's training cases with at least this score, counted, not estimated; that of the unseen cases
+        if none is given. A score that no case has has the share of the next one.
     """
 
     score: np.ndarray
@@ -70,9 +73,12 @@ class HitRates:
     source: str
     average_precision: float
     deviation: float
+    share: np.ndarray = field(default_factory=lambda: np.zeros(0))
 
     def __post_init__(self) -> None:
-        for name in ("score", "rate", "above"):
+        if len(self.share) == 0:
+            object.__setattr__(self, "share", np.array(self.above, np.float64) / max(float(self.above[0]), 1e-300))
+        for name in ("score", "rate", "above", "share"):
             array = np.array(getattr(self, name), np.float64)
             array.flags.writeable = False
             object.__setattr__(self, name, array)
@@ -86,6 +92,11 @@ class HitRates:
     def n_cases(self) -> float:
         """Number of unseen cases behind the rates."""
         return float(self.above[0])
+
+    @property
+    def scores_of_cases(self) -> np.ndarray:
+        """The kept scores that training cases have, increasing: float64."""
+        return self.score[np.diff(self.share, append=0.0) < 0]
 
     def at(self, score: np.ndarray) -> np.ndarray:
         """Expected rate of new cases with these scores, float64."""
@@ -144,7 +155,10 @@ class HitRates:
     def from_arrays(cls, arrays: dict[str, np.ndarray]) -> HitRates:
         """Rates from arrays made by `to_arrays`; checked."""
         numbers = {name: float(arrays[name]) for name in ("spread", "average_precision", "deviation")}
-        rates = cls(arrays["score"], arrays["rate"], arrays["above"], source=str(arrays["source"]), **numbers)
+        rates = cls(
+            arrays["score"], arrays["rate"], arrays["above"], source=str(arrays["source"]),
+            share=arrays.get("share", np.zeros(0)), **numbers,
+        )  # fmt: skip
         rules = [
             (rates.score.ndim == 1 and len(rates.score) > 0, "has scores"),
             (rates.score.shape == rates.rate.shape == rates.above.shape, "has a rate for every score"),
@@ -153,6 +167,8 @@ class HitRates:
              "has non-decreasing rates from 0 to 1"),
             (bool(np.isfinite(rates.above).all() and np.all(rates.above >= 0) and np.all(np.diff(rates.above) <= 0)),
              "counts cases above each score"),
+            (rates.share.shape == rates.score.shape and bool(np.all(rates.share >= 0))
+             and bool(np.all(np.diff(rates.share, prepend=1.0) <= 0)), "has a non-increasing share of cases by score"),
             (np.isnan(rates.average_precision) or 0 <= rates.average_precision <= 1,
              "has an average precision from 0 to 1"),
             (np.isnan(rates.deviation) or 0 <= rates.deviation <= 1, "has a deviation from 0 to 1"),
@@ -172,6 +188,7 @@ def fit_hit_rates(
     knots: np.ndarray,
     source: str,
     n_cases: np.ndarray | None = None,
+    knot_weight: np.ndarray | None = None,
 ) -> HitRates:
     """Hit rate by score, from cases scored by models that did not see them.
 
@@ -192,6 +209,8 @@ def fit_hit_rates(
     source : str
     n_cases : float array of shape (n,) or None
         Cases behind each row, for intervals, where `weight` also counts cases that were not drawn; None = `weight`.
+    knot_weight : float array or None
+        Weights of the training cases of the final model, if `knots` are their scores.
     """
     from toprank.metrics.ranking import average_precision
 
@@ -202,6 +221,7 @@ def fit_hit_rates(
     n = float(from_top[0])
     place = (from_top - total / 2) / n  # middle of the tie, 0 = top
     centers, rates = _binned_rates(place, positive, total, n)
+    trained, trained_weight = knots, knot_weight
     knots = _thinned(np.unique(np.concatenate((knots, distinct[[0, -1]]))))
     knot_place = np.interp(knots, distinct, place)
     value = np.interp(np.log(knot_place), np.log(centers), rates)
@@ -219,7 +239,15 @@ def fit_hit_rates(
         source,
         float(np.mean(precisions)) if precisions else float("nan"),
         float(np.std(precisions, ddof=1)) if len(precisions) > 1 else float("nan"),
+        np.zeros(0) if trained_weight is None else _shares(knots, trained, trained_weight),
     )
+
+
+def _shares(at: np.ndarray, score: np.ndarray, weight: np.ndarray) -> np.ndarray:
+    """Share of cases with at least each of some scores."""
+    distinct, which = np.unique(score, return_inverse=True)
+    from_top = np.append(_from_top(np.bincount(which, weight)), 0.0)
+    return from_top[np.searchsorted(distinct, at)] / from_top[0]
 
 
 def _from_top(total: np.ndarray) -> np.ndarray:

@@ -94,7 +94,7 @@ class Unseen:
             return None
         fold = np.repeat(np.arange(len(parts)), [len(part.score) for part in parts]) if len(parts) > 1 else None
         n_cases = np.concatenate([part.weight if part.n_cases is None else part.n_cases for part in parts])
-        return fit_hit_rates(score, is_positive, weight, fold, np.unique(final), self.source, n_cases)
+        return fit_hit_rates(score, is_positive, weight, fold, final, self.source, n_cases, final_weight)
 
     def on_scale(self, final: np.ndarray, final_weight: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Scores of the held-out cases on the scale of the final model, which are positive, and their weights."""
@@ -113,7 +113,7 @@ class Unseen:
 
 def rates_of_training(score: np.ndarray, is_positive: np.ndarray, weight: np.ndarray) -> HitRates:
     """Return the hit rates by score of the training cases."""
-    return fit_hit_rates(score, is_positive, weight, None, np.unique(score), OF_TRAINING)
+    return fit_hit_rates(score, is_positive, weight, None, score, OF_TRAINING, knot_weight=weight)
 
 
 def by_folds(n_folds: int) -> str:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import astuple, dataclass
 from datetime import datetime, timedelta
 from typing import Any
@@ -170,20 +169,21 @@ class Column:
             return moment.isoformat(" ", "minutes")
         return moment.isoformat(" ", "milliseconds" if whole % 1_000 else "seconds")
 
-    def date_texts(self, bounds: Sequence[float], value: float | None, exact: bool = False) -> tuple[list[str], str]:
-        """Bounds and a value as dates, with enough of the time to distinguish them, or all of it; all rounded down.
+    def bound_text(self, days: float) -> str:
+        """Return a limit of dates in ISO 8601, with the time of day to the millisecond if the dates have times.
 
-        Rounded down, a threshold midway between two dates is still between them.
+        Rounded down, a threshold midway between two dates is still between them. A limit at midnight says so: up to
+        2021-03-05 00:00 is not all of that day.
+
+        Examples
+        --------
+        >>> Column("at", form="ymd", has_time=True).bound_text(18691.8), Column("on", form="ymd").bound_text(18691.8)
+        ('2021-03-05 19:12', '2021-03-05')
+        >>> Column("at", form="ymd", has_time=True).bound_text(18691.0)
+        '2021-03-05 00:00'
         """
-        for resolution in list(RESOLUTIONS)[-1:] if exact else RESOLUTIONS:
-            shown = [self.date_text(bound, resolution) for bound in bounds]
-            date = "" if value is None else self.date_text(value, resolution)
-            agrees = len(shown) < 2 or shown[0] != shown[1]
-            if value is not None:  # date texts sort like dates
-                agrees &= all((value <= bound) == (date <= seen) for bound, seen in zip(bounds, shown, strict=True))
-            if agrees:
-                break
-        return shown, date
+        text = self.date_text(days)
+        return f"{text} 00:00" if self.has_time and text.count(":") == 0 and not text.startswith("day") else text
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values; `from_dict` returns an equal column."""

@@ -14,6 +14,12 @@ NOISE_FREE = Context(prec=12)
 """0.7999999999999999 is shown as 0.8: rounding errors of an addition are not worth showing."""
 
 
+MOST_RATE = 0.99
+"""Larger estimates of a hit rate are shown as `ALMOST_SURE`: no estimate makes a case certain."""
+
+ALMOST_SURE = "> 99 %"
+
+
 def rounded(value: float, digits: int = DIGITS, *, down: bool = False) -> Decimal:
     """Decimal with at most `digits` significant digits, but with all digits of the integer part below 1e15."""
     exact = Decimal(repr(float(value)))
@@ -50,6 +56,17 @@ def number_text(value: float, digits: int = DIGITS) -> str:
 def percent_text(share: float) -> str:
     """Return a share as a percentage with two or three significant digits: 29.4 %, 0.22 %."""
     return f"{number_text(100 * share, 2 if share < 0.01 else 3)} %"
+
+
+def hit_rate_text(rate: float) -> str:
+    """Return an estimated hit rate as `percent_text` does, but never as certain.
+
+    Examples
+    --------
+    >>> hit_rate_text(0.294), hit_rate_text(0.9951), hit_rate_text(1.0)
+    ('29.4 %', '> 99 %', '> 99 %')
+    """
+    return ALMOST_SURE if rate > MOST_RATE else percent_text(rate)
 
 
 def lift_text(lift: float) -> str:

@@ -47,11 +47,8 @@ def shortenings(tree: Tree, columns: Sequence[Column], nodes: Sequence[int]) -> 
         hides_missing |= not column.has_missing
         if tree.kind[node] == CATEGORY:
             n_lists += is_cut(min(category_sides(column, tree.categories_left(node).tolist()), key=len))
-        elif column.is_date:
-            days = float(tree.threshold[node])
-            n_numbers += column.date_text(days, "day") != column.date_text(days)
         else:
-            n_numbers += threshold_is_rounded
+            n_numbers += threshold_is_rounded and not column.is_date
     counted = [(n_lists, "list"), (n_sums, "sum"), (n_numbers, "number")]
     words = [plural(n, noun) for n, noun in counted if n]
     return [*words, "missing values"] if hides_missing else words

@@ -186,7 +186,8 @@ def range_text(
     bounds = [(sign, bound) for sign, bound in ((">", low), ("<=", high)) if np.isfinite(bound)]
     finite = [bound for _, bound in bounds]
     if column is not None and column.is_date:
-        numbers, shown = column.date_texts(finite, value, detail.is_exact)
+        numbers = [column.bound_text(bound) for bound in finite]
+        shown = "" if value is None else column.date_text(value)
     else:
         numbers, shown = _consistent(finite, value, detail)
     signed = [f"{sign} {number}" for (sign, _), number in zip(bounds, numbers, strict=True)]

@@ -3,16 +3,19 @@
 import re
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from page_reader import Page
+from toprank import RankingTree, RedFlags, Scorecard
 from toprank.budget import Cutoff
 from toprank.explain.conditions import Condition
 from toprank.metrics.hit_rates import HitRates
 from toprank.rankers.points.card import Card, Shape
 from toprank.rankers.points.flag_text import page
 from toprank.rankers.points.flags import Flag, Flags
-from toprank.rankers.points.score_text import Meaning, rate_text, round_scores
+from toprank.rankers.points.score_text import Meaning, rate_lines, rate_text, round_steps, share_text, shown_scores
+from toprank.rankers.unseen import HeldOut, Unseen, rates_of_training
 from toprank.tree.columns import Column
 
 MAKES = tuple(f"{name} {i}" for name in ("Alfa", "Ford", "Seat") for i in range(9))
@@ -93,9 +96,9 @@ PAGE = """\
 A case starts at -20 and gets the points of every red flag that holds and of each of its values.
 The sum is its score; in training about 7 points double the odds (hit = fraud: 120 of 10,000).
 
-  score                                 -20     -10       0      10      20
-  hit rate at this score, new cases   2.6 %   5.0 %  20.7 %  36.4 %  52.1 %
-  cases with this score or more      55.0 %  10.0 %   7.4 %   4.9 %   2.3 %
+  score                                 -30     -10      25
+  hit rate at this score, new cases   0.1 %   5.0 %  60.0 %
+  cases with this score or more       100 %  10.0 %   1.0 %
 Flagged: a score of 12 or more, 0.5 % of cases; expect 30.0 % hits among them, 1.2 % overall.
 
     points   red flag (all its conditions must hold)                         cases   hits   hit rate
@@ -166,21 +169,93 @@ def test_a_model_without_rules_and_points():
 
 
 @pytest.mark.parametrize(
-    ("score", "above", "expected"),
+    ("usual", "top", "expected"),
     [
-        ([-57, -40, 3], [1000, 400, 11], [-50, -40, -30, -20, -10, 0]),
-        ([-4.4, -3.9, 1.2], [1000, 400, 100], [-4, -3, -2, -1, 0, 1]),
-        ([-170, -150, 2], [1000, 500, 10], [-150, -125, -100, -75, -50, -25, 0]),
-        ([-205, -140, 30], [1000, 400, 10], [-200, -150, -100, -50, 0]),
-        ([7.0], [50], [7]),
+        (-43, 3, [-50, -40, -30, -20, -10, 0]),
+        (-4.1, 1.2, [-5, -4, -3, -2, -1, 0, 1]),
+        (-150, 2, [-150, -125, -100, -75, -50, -25, 0]),
+        (-160, 30, [-200, -150, -100, -50, 0]),
+        (7.0, 7.0, [7]),
     ],
 )
-def test_scores_in_the_table_are_round_and_from_the_usual_one_to_the_top(score, above, expected):
-    rates = HitRates(score, np.linspace(0.1, 0.5, len(score)), above, 2.0, "out of bag", 0.3, np.nan)
-    assert round_scores(rates).tolist() == expected
+def test_steps_between_scores_are_round(usual, top, expected):
+    assert round_steps(usual, top)[0].tolist() == expected
+
+
+def test_the_table_shows_only_scores_that_cases_have_with_true_counts():
+    """Between -49 and 15 there is no case: the table once had 62 % of the cases, and 42 % hits, at -20 or more."""
+    score = np.repeat([-49.0, 15.0, 36.0], [331, 3, 66])
+    is_positive = np.arange(400) >= 340
+    rates = rates_of_training(score, is_positive, np.ones(400))
+    assert shown_scores(rates)[0].tolist() == [-49, 15, 36]
+    lines = rate_lines(rates)
+    assert lines[0].split() == ["score", "-49", "15", "36"]
+    assert lines[2].split("more")[1].split() == ["100", "%", "17.2", "%", "16.5", "%"]
+
+
+def test_counts_of_the_table_are_those_of_the_final_model():
+    """Held-out cases are put on the scale of the final model between its scores; the table counts its own cases."""
+    final = np.repeat([-49.0, 15.0, 36.0], [331, 3, 66])
+    fold = np.repeat([-40.0, 3.0, 10.0, 20.0], [300, 20, 20, 60])
+    is_positive = np.arange(400) >= 340
+    unseen = Unseen([HeldOut(fold, is_positive, np.ones(400), fold, np.ones(400))], "2 folds")
+    rates = unseen.hit_rates(final, np.ones(400))
+    assert set(shown_scores(rates)[0].tolist()) <= set(final.tolist())
+    for score, share in zip(rates.score, rates.share, strict=True):
+        assert share == np.mean(final >= score)
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning")
+def test_every_share_in_the_table_of_a_fitted_model_is_a_count():
+    rng = np.random.default_rng(0)
+    X = rng.integers(0, 3, (600, 3)).astype(float)
+    y = rng.random(600) < 0.02 + 0.6 * (X[:, 0] == 2) * (X[:, 1] > 0)
+    model = RedFlags(teacher=None, cv=3).fit(X, y)
+    score = model.decision_function(X)
+    shown, found = shown_scores(model.rates_)
+    assert set(found.tolist()) <= set(score.tolist())
+    assert (found - shown <= 5).all()
+    at = np.searchsorted(model.rates_.score, found)
+    assert model.rates_.share[at].tolist() == [np.mean(score >= s) for s in shown]
+
+
+def test_scores_in_the_table_are_round_where_cases_are_near():
+    score = np.linspace(-101.3, 20.7, 2000)
+    rates = rates_of_training(score, np.arange(2000) > 1800, np.ones(2000))
+    assert shown_scores(rates)[0].tolist() == [-50, -40, -30, -20, -10, 0, 10, 20]
 
 
 def test_rates_are_rounded_in_one_way():
     assert [rate_text(x) for x in (0.48, 0.319, 0.0634, 1.0, 0.0, 1e-9)] == [
-        "48.0 %", "31.9 %", "6.3 %", "100 %", "0.0 %", "< 0.1 %",
+        "48.0 %", "31.9 %", "6.3 %", "> 99 %", "0.0 %", "< 0.1 %",
     ]  # fmt: skip
+    assert share_text(1.0) == "100 %"
+
+
+@pytest.mark.parametrize(
+    "model",
+    [RedFlags(teacher=None, cv=0), RedFlags(teacher=None, cv=0, max_rules=0), Scorecard(cv=0), RankingTree(cv=0)],
+)
+def test_limits_of_dates_with_times_select_the_same_cases_by_hand(model):
+    """Nearly all cases are of one day, so limits are times of that day; pages once showed the day alone."""
+    rng = np.random.default_rng(0)
+    minutes = rng.integers(0, 2 * 24 * 60, 3000)
+    at = np.datetime64("2012-01-13T00:00") + minutes.astype("timedelta64[m]")
+    y = rng.random(3000) < np.where(minutes > 19 * 60 + 12, 0.3, 0.02)
+    model.fit(pd.DataFrame({"at": at.astype("datetime64[ms]"), "noise": rng.normal(size=3000)}), y)
+    text = model.to_text()
+    limits = sorted(set(re.findall(r"2012-01-1\d(?: \d\d:\d\d(?::\d\d(?:\.\d+)?)?)?", text)))
+    assert limits
+    assert all(":" in limit for limit in limits)  # a day alone could mean its beginning or its end
+    if hasattr(model, "tree_"):
+        days = model.tree_.threshold[(model.tree_.feature == 0) & (model.tree_.left >= 0)]
+    else:
+        shapes = [shape.edges for shape in model.card_.shapes if shape.feature == 0]
+        conditions = [c for flag in getattr(model, "flags_", ()) for c in flag.conditions if c.feature == 0]
+        bounds = [bound for each in conditions for bound in (each.low, each.high)]
+        days = np.concatenate([*shapes, bounds])
+    days = np.unique(days[np.isfinite(days)])
+    by_hand = {tuple(at <= np.datetime64(limit.replace(" ", "T"))) for limit in limits}
+    values = model._encode(pd.DataFrame({"at": at.astype("datetime64[ms]"), "noise": np.zeros(3000)}))[:, 0]
+    assert by_hand <= {tuple(values <= day) for day in days}
+    assert "Shortened" not in text or "number" not in text.split("Shortened")[1]

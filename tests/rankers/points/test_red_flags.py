@@ -1,5 +1,7 @@
 """RedFlags: its limits hold, its points add up, it finds planted pockets, and noise gets no rule."""
 
+import re
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -13,6 +15,7 @@ from page_reader import Page
 from ranker_cases import cases, fewer, make_cases, scores_of
 from toprank import InputError, RankingTree, RedFlags, StackedRanker, load
 from toprank.datasets import make_audit
+from toprank.explain.conditions import Condition
 from toprank.rankers.points import red_flags
 from toprank.rankers.points.flags import TOP, Flag, Flags
 
@@ -226,6 +229,68 @@ def test_alerts_name_the_rules_that_hold(model, campaign):
     assert (alerts["strength_1"] >= alerts["strength_2"].fillna(0)).all()
     assert alerts["reason_1"].str.contains("sector = ").any()
     assert alerts["hit_rate"].is_monotonic_decreasing
+
+
+@pytest.fixture(scope="module")
+def corrected():
+    """A flag on the rate, inside it one on a higher rate, one on the sector, and one that changes nothing."""
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame({"rate": rng.uniform(5, 30, 3000).round(2), "sector": rng.choice(["bar", "bank"], 3000)})
+    y = rng.random(3000) < 0.02 + 0.2 * (X["rate"] > 15)
+    model = RedFlags(**PLAIN, max_rules=0, max_features=0).fit(X, y)
+    rate, sector = model.columns_
+    high, higher = (Condition(0, rate, low=low, missing=False) for low in (15.0, 20.0))
+    bar = Condition(1, sector, missing=False, codes=(list(sector.categories).index("bar"),))
+    model.flags_ = Flags(
+        (Flag((high,), 5.0), Flag((higher,), 3.0, 0), Flag((high, bar), 2.0, 0), Flag((high, bar), 0.0, 0)), 2
+    )
+    return model
+
+
+@pytest.mark.parametrize(
+    ("rate", "sector", "text", "points"),
+    [
+        (18.99, "bank", "rate = 18.99 (> 15)", 5),
+        (21.97, "bank", "rate = 21.97 (> 20)", 8),
+        (18.99, "bar", "rate = 18.99 (> 15); sector = bar", 7),
+        (21.97, "bar", "rate = 21.97 (> 20); sector = bar", 10),
+    ],
+)
+def test_a_reason_names_all_conditions_that_its_strength_counts(corrected, rate, sector, text, points):
+    alert = corrected.top_k(pd.DataFrame({"rate": [rate], "sector": [sector]}), 1).iloc[0]
+    assert alert["reason_1"] == text
+    assert alert["strength_1"] == pytest.approx(np.exp(points / 10), rel=1e-3)
+    assert alert["reason_2"] == ""
+
+
+@pytest.mark.parametrize("whole", [10, None])
+@pytest.mark.parametrize("seed", range(3))
+def test_what_most_cases_have_gets_no_points(seed, whole):
+    """Positives are where few cases are, so the largest share of the log-likelihood is not with most cases."""
+    rng = np.random.default_rng(seed)
+    n = 4000
+    X = pd.DataFrame({
+        "kind": rng.choice(["usual", "b", "c", "d"], n, p=[0.8, 0.1, 0.05, 0.05]),
+        "size": np.where(rng.random(n) < 0.75, 1.0, rng.integers(2, 9, n)),
+        "other": rng.normal(size=n),
+    })  # fmt: skip
+    y = rng.random(n) < 0.004 + 0.4 * (X["kind"] != "usual") + 0.15 * (X["size"] > 3)
+    weight = rng.integers(1, 3, n).astype(float)
+    model = RedFlags(**PLAIN, points=whole, max_rules=0).fit(X, y, sample_weight=weight)
+    points = model.card_.contributions(model._encode(X))
+    assert {shape.feature for shape in model.card_.shapes} >= {0, 1}
+    for shape in model.card_.shapes:
+        distinct, which = np.unique(points[:, shape.feature], return_inverse=True)
+        assert distinct[np.argmax(np.bincount(which, weight))] == 0
+    refitted = model.with_rule({"size": (">", 6)}, X, y, refit_on=(X, y)).model
+    for before, after in zip(model.card_.shapes, refitted.card_.shapes, strict=True):
+        assert (after.points[before.points == 0] == 0).all()
+
+
+def test_whole_points_of_an_explanation_have_no_decimals(model, campaign):
+    lines = str(model.explain(campaign.X)[int(np.argmax(model.decision_function(campaign.X)))]).splitlines()[1:]
+    assert lines
+    assert not [line for line in lines if re.match(r" +[+-]\d+\.\d", line)]
 
 
 def test_rules_as_a_frame(model):

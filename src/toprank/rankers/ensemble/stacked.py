@@ -32,7 +32,7 @@ from toprank.rankers.validation import check_shares_table
 from toprank.register import BY_NAME
 from toprank.tree.weights import integer_weights
 from toprank.words.counts import plural
-from toprank.words.numbers import number_text, percent_text
+from toprank.words.numbers import hit_rate_text, number_text
 from toprank.words.plain import plain
 
 DEFAULT_MEMBERS = (
@@ -91,7 +91,7 @@ class StackExplanation:
         terms = [f"{number_text(each.weight, 3)} x {number_text(each.log_odds, 3)} of {each.name}"
                  for each in self.members]  # fmt: skip
         lines = [
-            f"score {number_text(self.score, 6)}; hit rate of such past cases {percent_text(self.rate)}, "
+            f"score {number_text(self.score, 6)}; hit rate of such past cases {hit_rate_text(self.rate)}, "
             f"{number_text(self.lift, 3)} times the rate of all cases",
             f"log-odds of the members: {', '.join(terms)}",
             "columns, and what each adds to the log-odds of a positive, weighted over the members:",

@@ -19,7 +19,7 @@ from toprank.rankers.neighbours.search import Neighbours
 from toprank.rankers.neighbours.space import Space
 from toprank.tree.columns import Category, Column
 from toprank.words.counts import plural
-from toprank.words.numbers import lift_text, number_text, percent_text
+from toprank.words.numbers import hit_rate_text, lift_text, number_text
 from toprank.words.plain import plain
 from toprank.words.wording import SHORT
 
@@ -139,7 +139,7 @@ class NeighbourExplanation:
     def __str__(self) -> str:
         what = "expected hit rate" if self.is_for_new_cases else "training rate"
         lines = [
-            f"score {number_text(self.score, 6)}, {what} {percent_text(self.rate)}, "
+            f"score {number_text(self.score, 6)}, {what} {hit_rate_text(self.rate)}, "
             f"{lift_text(self.lift)} times that of all cases"
         ]
         for title, cases in (

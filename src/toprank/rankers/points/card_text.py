@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from toprank.tree.columns import RESOLUTIONS, Category, Column
+from toprank.tree.columns import Category, Column
 from toprank.words.numbers import EXACT_DIGITS, bound_decimal, decimal_text
 from toprank.words.shortened import is_rounded
 from toprank.words.wording import PLAIN, SHORT, WEIGHT_DIGITS, Detail, names_text
@@ -39,7 +39,10 @@ FEWEST_OTHERS = 4
 NAMED = Detail(names=MOST_NAMES, characters=60)
 """Categories and conditions on a page: a reader must find his case without guessing."""
 
-EXACT_HINT = "Shortened: to_text(exact=True) has every column and category, with all digits."
+EXACT_WAY = "to_text(exact=True)"
+"""How to get the full text from Python; the command line has its own way."""
+
+EXACT_HINT = f"Shortened: {EXACT_WAY} has every column and category, with all digits."
 
 RANGES = "'to 8' means above the value before it, up to and including 8."
 LINES = "'-12 to +4': the points change evenly from one end of the range to the other."
@@ -145,7 +148,7 @@ def hides_names(labels: Sequence[Category]) -> bool:
 def hides_digits(bounds: Sequence[float], column: Column) -> bool:
     """Return True if a page rounds one of these bounds."""
     if column.is_date:
-        return any(column.date_text(bound, "day") != column.date_text(bound) for bound in bounds)
+        return False
     return any(bound_decimal(bound) != Decimal(repr(float(bound))) for bound in bounds)
 
 
@@ -219,7 +222,7 @@ def _bin_cells(shape: Shape, column: Column, detail: Detail) -> list[Cell]:
 
 
 def edge_texts(edges: np.ndarray, column: Column, detail: Detail = SHORT) -> list[str]:
-    """Return edges as text, with enough digits to tell them apart; dates as dates.
+    """Return edges as text, with enough digits to tell them apart; dates with all of their time of day.
 
     Examples
     --------
@@ -228,11 +231,7 @@ def edge_texts(edges: np.ndarray, column: Column, detail: Detail = SHORT) -> lis
     """
     texts: list[str] = []
     if column.is_date:
-        for resolution in list(RESOLUTIONS)[-1:] if detail.is_exact else RESOLUTIONS:
-            texts = [column.date_text(edge, resolution) for edge in edges.tolist()]
-            if len(set(texts)) == len(texts):
-                break
-        return texts
+        return [column.bound_text(edge) for edge in edges.tolist()]
     if detail.is_exact:
         return [detail.number(edge) for edge in edges.tolist()]
     for digits in range(detail.digits, EXACT_DIGITS + 1):

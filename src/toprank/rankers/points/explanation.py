@@ -11,7 +11,7 @@ import numpy as np
 from toprank.explain.rows import Step, step_lines, value_steps
 from toprank.explain.values import Originals
 from toprank.tree.columns import Column
-from toprank.words.numbers import lift_text, number_text, percent_text
+from toprank.words.numbers import hit_rate_text, lift_text, number_text
 from toprank.words.plain import plain
 
 
@@ -46,7 +46,7 @@ class PointsExplanation:
         where = [f"points for cases with {self.place}:"] if self.place else []
         lines = [
             f"score {number_text(self.score, 6)} = {number_text(self.base, 6)} + points; hit rate of such cases "
-            f"{percent_text(self.rate)}, {lift_text(self.lift)} times the rate of all cases",
+            f"{hit_rate_text(self.rate)}, {lift_text(self.lift)} times the rate of all cases",
             *where,
         ]
         return "\n".join(lines + step_lines(self.steps))

@@ -226,5 +226,7 @@ class School:
             )
             kept = most_varied(self._table, shapes, curvature, self._limits.max_features)
             if len(features) <= self._limits.max_features:
-                return cut_shapes(self._table, shapes, curvature, kept, self._limits.max_bins_per_feature)
+                return cut_shapes(
+                    self._table, shapes, curvature, lesson.weight, kept, self._limits.max_bins_per_feature
+                )
             features = np.sort(kept)

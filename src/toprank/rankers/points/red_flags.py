@@ -20,6 +20,7 @@ from toprank.data.cases import Cases, sample_cases
 from toprank.data.encoding import original_values
 from toprank.data.frames import make_frame
 from toprank.errors import InputError
+from toprank.explain.conditions import merged
 from toprank.explain.reasons import Reason, kept_shares, strongest, typical_row
 from toprank.explain.rows import Step, value_step
 from toprank.explain.values import Originals, originals_by_feature
@@ -255,9 +256,14 @@ class RedFlags(Ranker):
         shapes, base = [], found.base * self._scale
         for each, values in zip(learned.grouped, found.groups, strict=True):
             points = values * self._scale
-            usual = float(points[each.usual])  # it gets no points, so that points say what is unusual
+            usual = each.usual_points(points)  # what most cases have gets no points, so that points say what is unusual
+            points = points - usual
+            if self.points is not None:
+                points = np.round(points)
+                also = each.usual_points(points)  # rounded, two groups may have the same points, and most cases
+                points, usual = points - also + 0.0, usual + also
             base += usual
-            shapes.append(each.to_shape(table, (np.round(points - usual) + 0.0) if self.points else points - usual))
+            shapes.append(each.to_shape(table, points))
         card = Card(tuple(shape for shape in shapes if shape.largest > 0), base, self._scale)
         if self.points is not None:
             beta, card = np.round(beta) + 0.0, replace(card, base=float(np.round(base)) + 0.0)
@@ -337,8 +343,13 @@ class RedFlags(Ranker):
         on_card = strongest(card * share[:, None], self.columns_, matrix, n_reasons, originals)
         out = []
         for row, found in enumerate(on_card):
+            counted = [place for place in np.flatnonzero(holds[row]).tolist() if points[place]]
             flagged = [
-                self._flag_reason(place, matrix[row], float(rules[row, place] * share[row]))
+                self._flag_reason(
+                    [each for each in counted if around[each] == place],
+                    matrix[row],
+                    float(rules[row, place] * share[row]),
+                )
                 for place in tops
                 if holds[row, place] and rules[row, place] > 0
             ]
@@ -359,11 +370,11 @@ class RedFlags(Ranker):
             out[:, features] += (holds * flag.points / (self._scale * len(features)))[:, None]
         return out
 
-    def _flag_reason(self, place: int, row: np.ndarray, log_odds: float) -> Reason:
-        """One rule that holds as a reason: its conditions with the values of the row."""
-        flag = self.flags_[place]
-        names = ", ".join(condition.column.name for condition in flag.conditions)
-        text = joined([condition.text(float(row[condition.feature])) for condition in flag.conditions])
+    def _flag_reason(self, places: list[int], row: np.ndarray, log_odds: float) -> Reason:
+        """A rule and the flags inside it as one reason: all their conditions, merged, with the values of the row."""
+        conditions = merged(condition for place in places for condition in self.flags_[place].conditions)
+        names = ", ".join(condition.column.name for condition in conditions)
+        text = joined([condition.text(float(row[condition.feature])) for condition in conditions])
         return Reason(names, None, float(min(np.exp(log_odds), 1000.0)), text)
 
     def explain(self, X: Any) -> list[PointsExplanation]:

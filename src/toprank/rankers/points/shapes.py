@@ -50,14 +50,19 @@ NEWTON_STEPS, LONGEST_STEP = 40, 2.0
 class Grouped:
     """A shape of one feature on groups of bins.
 
-    `group` is the group of each code, missing values last; `values` the log-odds of each group; `usual` the group of
-    the most frequent value.
+    `group` is the group of each code, missing values last; `values` the log-odds of each group, `cases` the weight of
+    the cases in it.
     """
 
     feature: int
     group: np.ndarray
     values: np.ndarray
-    usual: int
+    cases: np.ndarray
+
+    def usual_points(self, points: np.ndarray) -> float:
+        """The points that most cases have, of the points of each group."""
+        distinct, which = np.unique(points, return_inverse=True)
+        return float(distinct[np.argmax(np.bincount(which, self.cases))])
 
     def to_shape(self, table: BinTable, points: np.ndarray) -> Shape:
         """The shape with the points of each group; neighbouring bins with equal points are merged."""
@@ -164,13 +169,13 @@ def most_varied(table: BinTable, shapes: np.ndarray, curvature: np.ndarray, max_
 
 
 def cut_shapes(
-    table: BinTable, shapes: np.ndarray, curvature: np.ndarray, features: np.ndarray, max_bins: int
+    table: BinTable, shapes: np.ndarray, curvature: np.ndarray, weight: np.ndarray, features: np.ndarray, max_bins: int
 ) -> list[Grouped]:
     """Shapes of some features, each cut into few groups of bins.
 
     A missing value with points of its own takes one of the `max_bins`.
     """
-    return [_grouped(table, f, *_centred(table, f, shapes, curvature), max_bins) for f in features.tolist()]
+    return [_grouped(table, f, *_centred(table, f, shapes, curvature), weight, max_bins) for f in features.tolist()]
 
 
 def _centred(table: BinTable, feature: int, shapes: np.ndarray, curvature: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -181,10 +186,16 @@ def _centred(table: BinTable, feature: int, shapes: np.ndarray, curvature: np.nd
     return value - ((mass * value).sum() / total if total > 0 else 0.0), mass
 
 
-def _grouped(table: BinTable, feature: int, value: np.ndarray, mass: np.ndarray, max_bins: int) -> Grouped:
-    """One shape cut into groups; a category that no row has joins the group of missing values."""
+def _grouped(
+    table: BinTable, feature: int, value: np.ndarray, mass: np.ndarray, weight: np.ndarray, max_bins: int
+) -> Grouped:
+    """One shape cut into groups.
+
+    A category that no row has joins the group of missing values, and these join the usual group if no row has one.
+    """
     n = len(value) - 1
     group = np.zeros(n + 1, np.int64)
+    cases = np.bincount(table.by_column[feature], weight, n + 1)
     has_missing = bool(mass[n] > 0)
     if table.is_categorical[feature]:
         present = np.flatnonzero(mass > 0)
@@ -199,13 +210,14 @@ def _grouped(table: BinTable, feature: int, value: np.ndarray, mass: np.ndarray,
     if not table.is_categorical[feature] and has_missing:
         group[n] = n_groups
         n_groups += 1
-    elif not has_missing:
-        group[n] = group[int(np.argmax(mass))]
+    cases = np.bincount(group, cases, n_groups)
+    if not has_missing:
+        group[n] = int(np.argmax(cases))
     if table.is_categorical[feature]:
-        group[np.flatnonzero(mass <= 0)] = group[n] if has_missing else group[int(np.argmax(mass))]
+        group[np.flatnonzero(mass <= 0)] = group[n]
     total = np.bincount(group, mass, n_groups)
     values = np.bincount(group, mass * value, n_groups) / np.where(total > 0, total, 1.0)
-    return Grouped(feature, group, values, int(group[int(np.argmax(mass))]))
+    return Grouped(feature, group, values, cases)
 
 
 # --- refitting --------------------------------------------------------------------------------------------------
