@@ -60,7 +60,7 @@ def test_sentences_about_one_thing_are_in_the_singular(tmp_path):
         "x\n": "has 1 column but no rows",
         "x\n1\n": "is missing from t.csv (1 column read)",
         "x,fraud\n1,0\n": "but the only row holds 0.",
-        "x,fraud\n1,0\n2,1\n3,\n": "but 1 of 3 is missing, the first in row 3.",
+        "x,fraud\n1,0\n2,1\n3,\n": "but 1 of 3 is missing, the first in row 3 (counted from 1).",
         "x,fraud\n1\n": "Line 2 of t.csv has 1 field, expected 2",
     }
     for content, expected in sentences.items():

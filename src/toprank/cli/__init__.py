@@ -10,10 +10,15 @@ from collections.abc import Sequence
 
 NEEDED = ("typer", "rich", "polars")
 INTERRUPTED = 130
+PIPE_CLOSED = 141
+"""As if the signal SIGPIPE had ended the command, as it ends `cat` in `cat FILE | head`."""
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run the command line and return its exit code: 0 = done, 2 = bad input, 130 = interrupted, 1 = anything else."""
+    """Run the command line and return its exit code.
+
+    0 = done, 2 = bad input, 130 = interrupted, 141 = the reader closed the pipe, 1 = anything else.
+    """
     try:
         from toprank.cli.app import run
     except ImportError as error:

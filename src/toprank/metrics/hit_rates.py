@@ -7,6 +7,7 @@ but no models.
 from __future__ import annotations
 
 import math
+import re
 from dataclasses import dataclass
 
 import numpy as np
@@ -40,6 +41,20 @@ they differ less from each other than from a model of other cases."""
 
 OF_TRAINING = "training"
 """Source of rates from the training cases of a model: they are optimistic."""
+
+
+def random_average_precision(n_cases: float, n_positives: float) -> float:
+    """Expected average precision of a random order: a little more than the share of positives if cases are few.
+
+    Examples
+    --------
+    >>> round(random_average_precision(400, 20), 3), round(random_average_precision(400_000, 20_000), 3)
+    (0.064, 0.05)
+    """
+    if n_cases <= 1.0:
+        return 1.0
+    harmonic = math.log(n_cases) + 0.5772156649015329 + 0.5 / n_cases
+    return ((max(n_positives, 1.0) - 1.0) / (n_cases - 1.0) * (n_cases - harmonic) + harmonic) / n_cases
 
 
 @dataclass(frozen=True, eq=False)
@@ -86,6 +101,38 @@ class HitRates:
     def n_cases(self) -> float:
         """Number of unseen cases behind the rates."""
         return float(self.above[0])
+
+    def is_near_chance(self, base_rate: float, n_positives: float) -> bool:
+        """True if the average precision on unseen cases is not clearly above that of a random order.
+
+        It has to be above it by more than two standard errors: the deviation over the folds, divided by the square root
+        of their number. Without folds, the error is that of a share of as many cases as there are positives. The random
+        order is one of the cases of a fold, see `random_average_precision`.
+
+        Parameters
+        ----------
+        base_rate : float
+            Share of positives.
+        n_positives : float
+            Positives among the unseen cases.
+
+        Examples
+        --------
+        >>> from toprank.metrics import HitRates
+        >>> def rates(found):
+        ...     return HitRates([0.0, 1.0], [0.1, 0.5], [1000.0, 0.0], 1.0, "5-fold cross-validation", found, 0.04)
+        >>> rates(0.12).is_near_chance(0.1, 100), rates(0.2).is_near_chance(0.1, 100)
+        (True, False)
+        """
+        found = self.average_precision
+        told = re.match(r"\d+", self.source)
+        n_folds = 1 if told is None or math.isnan(self.deviation) else int(told[0])
+        if n_folds == 1:
+            error = math.sqrt(found * (1.0 - found) / max(n_positives, 1.0))
+        else:
+            error = self.deviation / math.sqrt(n_folds)
+        n_cases = max(1.0, n_positives / base_rate)
+        return found - 2.0 * error <= random_average_precision(n_cases / n_folds, n_positives / n_folds)
 
     def at(self, score: np.ndarray) -> np.ndarray:
         """Expected rate of new cases with these scores, float64."""
