@@ -4,7 +4,14 @@ import numpy as np
 import pytest
 
 from toprank.metrics import HitRates
-from toprank.metrics.hit_rates import KNOTS, LARGEST_SPREAD, LEAST_SPREAD, fit_hit_rates, on_final_scale
+from toprank.metrics.hit_rates import (
+    KNOTS,
+    LARGEST_SPREAD,
+    LEAST_SPREAD,
+    fit_hit_rates,
+    on_final_scale,
+    random_average_precision,
+)
 
 NAN = float("nan")
 
@@ -135,3 +142,20 @@ def test_scores_of_another_model_are_put_on_the_scale_of_the_final_one():
 def test_rates_of_training_say_so():
     rates = HitRates([0.0, 1.0], [0.1, 0.5], [10.0, 5.0], 1.0, "training", 0.3, NAN)
     assert not rates.is_for_new_cases
+
+
+def test_the_average_precision_of_a_random_order_is_exact():
+    from toprank.metrics import average_precision
+
+    for n, n_positives in ((10, 1), (60, 5), (400, 21)):
+        tied = average_precision(np.arange(n) < n_positives, np.zeros(n), ties="expected")
+        assert random_average_precision(n, n_positives) == pytest.approx(tied, abs=1e-3)
+
+
+@pytest.mark.parametrize(("source", "deviation"), [("5-fold cross-validation", 0.02), ("out of bag", NAN)])
+def test_average_precision_near_chance(source, deviation):
+    def rates(found):
+        return HitRates([0.0, 1.0], [0.1, 0.5], [2000.0, 0.0], 1.0, source, found, deviation)
+
+    assert rates(0.06).is_near_chance(0.05, 100)
+    assert not rates(0.30).is_near_chance(0.05, 100)

@@ -49,7 +49,7 @@ def random_average_precision(n_cases: float, n_positives: float) -> float:
     Examples
     --------
     >>> round(random_average_precision(400, 20), 3), round(random_average_precision(400_000, 20_000), 3)
-    (0.064, 0.05)
+    (0.063, 0.05)
     """
     if n_cases <= 1.0:
         return 1.0
