@@ -10,7 +10,7 @@ import numpy as np
 
 from toprank.errors import InputError, InputTypeError
 from toprank.metrics.at_k import cases_of_share
-from toprank.words.counts import plural
+from toprank.words.counts import hits_in_words, plural
 from toprank.words.numbers import percent_text
 
 SAMPLE_ROWS = 10_000
@@ -68,24 +68,31 @@ class Cutoff:
         return n * self.hit_rate, n * self.hit_rate_low, n * self.hit_rate_high
 
 
-def budget_text(cutoff: Cutoff) -> str:
-    """A budget in words: the cutoff, the expected hits, and ties at the cutoff.
+def budget_text(cutoff: Cutoff, *, is_default: bool = False) -> str:
+    """A budget in words: the cutoff, why it lets more or fewer cases through, and the expected hits.
+
+    `is_default`: no budget was given, so it is the number of positives.
 
     Examples
     --------
-    >>> budget_text(Cutoff(200.0, 203.0, 0.875, 0.61, 0.48, 0.41, 0.55, n_tied=12.0))
-    'budget 200 cases: score >= 0.8750; expect 97 hits in 203 new cases (83 to 112); 12 of them tie at the cutoff'
-    """
-    above = plural(round(cutoff.n_above), "new case" if cutoff.is_for_new_cases else "training case")
+    >>> budget_text(Cutoff(200.0, 200.0, 0.875, 0.61, 0.48, 0.41, 0.55))
+    'budget 200 cases: score >= 0.8750; expect 96 hits in 200 new cases (82 to 110)'
+    >>> print(budget_text(Cutoff(200.0, 203.0, 0.875, 0.61, 0.48, 0.41, 0.55, n_tied=12.0)))
+    budget 200 cases: score >= 0.8750, which 203 training cases reach (12 tie at the cutoff, and ties are not split); expect 97 hits in as many new cases (83 to 112)
+    """  # noqa: E501
+    k, n_above, n_tied = round(cutoff.k), round(cutoff.n_above), round(cutoff.n_tied)
     digits = 0 if cutoff.threshold.is_integer() else 4  # points are whole numbers
-    text = f"budget {plural(round(cutoff.k), 'case')}: score >= {cutoff.threshold:.{digits}f}; "
+    chosen = " (none given: as many as positives)" if is_default else ""
+    text = f"budget {plural(k, 'case')}{chosen}: score >= {cutoff.threshold:.{digits}f}"
+    if n_above != k:
+        who = f"{n_tied:,} tie at the cutoff" if n_above > k else "the next ones tie"
+        reach = "reaches" if n_above == 1 else "reach"
+        text += f", which {plural(n_above, 'training case')} {reach} ({who}, and ties are not split)"
     if cutoff.is_for_new_cases:
-        hits, low, high = (round(value) for value in cutoff.expected_hits)
-        text += f"expect {plural(hits, 'hit')} in {above} ({low:,} to {high:,})"
-    else:
-        text += f"{above} above it, training rate {percent_text(cutoff.training_rate)}: expect fewer hits"
-    n_tied = round(cutoff.n_tied)
-    return text + (f"; {n_tied:,} of them tie at the cutoff" if n_tied > 1 else "")
+        hits, low, high = cutoff.expected_hits
+        among = plural(n_above, "new case") if n_above == k else "as many new cases"
+        return f"{text}; expect {hits_in_words(hits)} in {among} ({round(low):,} to {round(high):,})"
+    return f"{text}; training rate {percent_text(cutoff.training_rate)}: expect fewer hits"
 
 
 def cases_of_budget(budget: Any, n_cases: float, n_positives: float) -> float:

@@ -157,7 +157,7 @@ LABELS = {
     ),
     "missing": (
         ["0", "1", ""],
-        "must have a value in every row, but 100 of 300 are missing, the first in row 3. Hint: ",
+        "must have a value in every row, but 100 of 300 are missing, the first in row 3 (counted from 1). Hint: ",
     ),
     "words": (
         ["fine", "fraud"],
@@ -195,14 +195,14 @@ def test_values_of_columns(tmp_path):
     lines[4] = lines[4].replace(",transport,", ",retail,").replace(lines[4].split(",")[2], "inf", 1)
     history = write_cases(tmp_path / "h.csv", lines=lines)
     assert fit_refused(history, tmp_path) == (
-        "Column 'amount' of h.csv holds an infinite number, or one beyond 1.8e308, in row 5, expected finite numbers. "
-        "Hint: leave the cell empty to mark it missing."
+        "Column 'amount' of h.csv holds an infinite number, or one beyond 1.8e308, in row 5 (counted from 1), expected "
+        "finite numbers. Hint: leave the cell empty to mark it missing."
     )
     frame = pl.DataFrame({"day": ["2024-01-01"] * 4, "x": [[1], [2], [3], [4]], "fraud": [0, 1, 0, 1]})
     frame.with_columns(pl.col("day").str.to_date()).write_parquet(tmp_path / "h.parquet")
     refused = fit_refused(tmp_path / "h.parquet", tmp_path)
     assert "Column 'x' of h.parquet holds values of type List(Int64), expected numbers, categories or dates" in refused
-    assert "must hold yes or no, found Date" in fit_refused(tmp_path / "h.parquet", tmp_path, label="day")
+    assert "must hold yes or no, found dates" in fit_refused(tmp_path / "h.parquet", tmp_path, label="day")
 
 
 # --- options ------------------------------------------------------------------------------------------------
@@ -245,6 +245,7 @@ def test_options_of_fit(folder, tmp_path, kind):
 def test_commands_that_cannot_be_understood():
     assert refused("fti") == "No such command 'fti'. Did you mean 'fit'?"
     assert refused("fit", "x.csv") == "Missing option '--label'. Hint: `toprank fit --help` lists the options."
+    assert refused("predict") == "No such command 'predict'. Hint: `toprank --help` lists the commands."
     assert "Missing argument 'MODEL'" in refused("topk")
     assert refused("demo", "--cases", 10).startswith("--cases must be at least 2,000, got 10.")
     assert refused("demo", "--seed", -1).startswith("--seed must be 0 or more, got -1.")
@@ -260,12 +261,13 @@ def test_columns_when_scoring(folder, tmp_path):
         "Column 'amount' was used to train this model but is missing from new.csv (6 columns read). "
         "Hint: did you mean 'Amount_EUR'?"
     )
-    lines = case_lines()
-    lines[10] = lines[10].replace(f",{lines[10].split(',')[2]},", ",a lot,")
-    new = write_cases(tmp_path / "new.csv", lines=lines)
+    lines = [
+        ",".join([*line.split(",")[:2], f"about {i}", *line.split(",")[3:]]) for i, line in enumerate(case_lines())
+    ]
+    new = write_cases(tmp_path / "new.csv", lines=[*case_lines()[:10], *lines[10:]])
     assert refused("topk", model, new, "--k", 3) == (
-        "Column 'amount' held numbers in training but holds text in new.csv: 'a lot' in row 11. "
-        "Hint: leave the cell empty to mark it missing."
+        "Column 'amount' held numbers in training but holds text in new.csv: 'about 10' in row 11 (counted from 1). "
+        "Hint: is it another column? Only a few words among numbers count as missing."
     )
     frame = pl.read_csv(folder / "history.csv").with_columns(sector=pl.lit(3), age=pl.col("age") > 5)
     frame.write_parquet(tmp_path / "new.parquet")
@@ -273,7 +275,7 @@ def test_columns_when_scoring(folder, tmp_path):
         "topk", model, tmp_path / "new.parquet"
     )
     frame.with_columns(sector=pl.lit("retail")).write_parquet(tmp_path / "new.parquet")
-    assert "Column 'age' held numbers in training but holds values of type Boolean" in refused(
+    assert "Column 'age' held numbers in training but holds true or false" in refused(
         "topk", model, tmp_path / "new.parquet"
     )
     new = write_cases(tmp_path / "new.csv", "rank" + HEADER.removeprefix("case_id"))
@@ -309,8 +311,10 @@ def test_evaluate(folder, tmp_path):
     assert "it is not clear which one is positive" in refused(*common, words, "--label", "fraud")
     assert run(*common, words, "--label", "fraud", "--positive", "a").code == 0
     amounts = ("--label", "fraud", "--amount")
-    assert "must hold numbers, found String" in refused(*common, folder / "history.csv", *amounts, "sector")
-    assert "found nothing in row 1" in refused(*common, folder / "history.csv", *amounts, "age")
+    assert "must hold numbers, found text such as 'retail'." in refused(
+        *common, folder / "history.csv", *amounts, "sector"
+    )
+    assert "found nothing in row 1 (counted from 1)" in refused(*common, folder / "history.csv", *amounts, "age")
     assert "did you mean 'amount'?" in refused(*common, folder / "history.csv", *amounts, "amont")
 
 
@@ -331,7 +335,10 @@ def test_model_files(folder, tmp_path):
     with zipfile.ZipFile(tmp_path / "other.zip", "w") as archive:
         archive.writestr("a.txt", "a")
     assert "not a toprank model" in refused("describe", tmp_path / "other.zip")
-    assert "There is no model file" in refused("describe", tmp_path / "none.toprank")
+    assert refused("describe", tmp_path / "none.toprank") == (
+        f"There is no model file {tmp_path / 'none.toprank'}. "
+        "Hint: check the path; `toprank fit`, or `save` in Python, writes one."
+    )
     assert "is a folder" in refused("topk", tmp_path, folder / "history.csv")
 
 
@@ -405,7 +412,7 @@ def test_a_mistake_of_ours_is_a_sentence_too(folder, monkeypatch):
     def broken(*args):
         raise ZeroDivisionError("division by zero")
 
-    monkeypatch.setattr("toprank.cli.reading.read_table", broken)
+    monkeypatch.setattr("toprank.cli.reading.TableFile", broken)
     done = run("describe", folder / "history.csv")
     assert done.code == 1
     assert done.err.startswith("Internal error in toprank (ZeroDivisionError: division by zero).")
@@ -416,7 +423,7 @@ def test_interrupted(folder, monkeypatch):
     def interrupted(*args):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("toprank.cli.reading.read_table", interrupted)
+    monkeypatch.setattr("toprank.cli.reading.TableFile", interrupted)
     done = run("describe", folder / "history.csv")
     assert (done.code, done.err) == (130, "Interrupted.\n")
 

@@ -70,7 +70,8 @@ def test_fit_prints_the_page_of_the_default_model(folder, flags):
     assert done.out.startswith("RedFlags\n  size ")
     assert done.out.count("  size ") == 1
     said = " ".join(done.out.split())
-    assert re.search(r" budget 40 cases: score >= -?\d+; expect \d+ hits in \d+ new cases \(", said)
+    assert re.search(r" budget 40 cases: score >= -?\d+, which \d+ training cases reach \(", said)
+    assert re.search(r"; expect \d+ hits in as many new cases \(\d+ to \d+\)", said)
     assert "on new cases, estimated by 2-fold cross-validation" in said
     fitted = toprank.load(path)
     assert f"\n\nThe model\n{fitted.to_text()}\n\n" in done.out
@@ -151,19 +152,24 @@ def test_fit_knows_the_models_and_their_parameters(folder, tmp_path, name, expec
     assert 0 < result["judged"]["average_precision"] <= 1
 
 
-@pytest.mark.parametrize(("budget", "option"), [((), " --k 100"), (("30",), " --k 30"), (("2%",), "")])
+@pytest.mark.parametrize(("budget", "option"), [((), ""), (("30",), " --k 30"), (("2%",), "")])
 def test_fit_says_what_to_do_next_with_the_budget(folder, tmp_path, budget, option):
     asked = [word for value in budget for word in ("--budget", value)]
     out = tmp_path / "m.toprank"
     done = run("fit", folder / "history.csv", "--label", "fraud", "--cv", 0, "--model", "tree", *asked, "-o", out)
-    assert f"topk {out} NEW_CASES.csv{option} -o alerts.csv" in " ".join(done.out.split())
+    said = " ".join(done.out.split())
+    assert f"topk {out} NEW_CASES.csv{option} -o alerts.csv" in said
+    origin = (
+        "No --budget was given, so it is the number of past positives, 25 cases of 300; `topk` lists the same share"
+    )
+    assert (origin in said) == (not budget)
 
 
 def test_fit_says_what_to_do_next_with_the_ids(folder, tmp_path):
     out = tmp_path / "m.toprank"
     how = ("--label", "fraud", "--cv", 0, "--model", "tree", "-o", out, "--id", "case_id", "--id", "age, staff")
     done = run("fit", folder / "history.csv", *how)
-    asked = "--k 100 --id case_id --id 'age, staff' -o alerts.csv"
+    asked = "--id case_id --id 'age, staff' -o alerts.csv"
     assert f"topk {out} NEW_CASES.csv {asked}" in " ".join(done.out.split())
 
 

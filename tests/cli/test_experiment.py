@@ -17,7 +17,8 @@ import toprank
 from cli_files import run, write_cases
 from experiment_cases import write_tables
 from toprank.cli import main
-from toprank.cli.compare import next_command
+from toprank.cli.compare import _print_left_out, next_command, not_tried
+from toprank.cli.terminal import Terminal
 from toprank.experiment.leaderboard import Leaderboard
 from toprank.experiment.registry import find_method
 from toprank.experiment.store import Store
@@ -277,6 +278,16 @@ def test_compare_judges_by_a_test_file(tmp_path):
     table.drop("amount").write_csv(later)
     refused = run(*common, "--test", later, "--jobs", 1)
     assert (refused.code, "'amount'" in refused.err) == (2, True)
+
+
+def test_models_that_are_not_tried_are_listed(capsys):
+    others = not_tried(None)
+    assert others == ["gamma-knn", "local-gamma-knn", "knn", "mlfp", "stacked"]
+    assert all(find_method(name) for name in others)
+    assert not_tried("all") == []
+    _print_left_out({}, 2.5, others, Terminal())
+    said = " ".join(capsys.readouterr().out.split())
+    assert said == f"Left out not tried {', '.join(others)}: compare them with --methods {','.join(others)}"
 
 
 def test_what_was_left_out_is_said_first(tmp_path, monkeypatch):

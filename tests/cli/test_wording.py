@@ -64,7 +64,7 @@ def test_sentences_about_one_thing_are_in_the_singular(tmp_path):
         "x\n": "has 1 column but no rows",
         "x\n1\n": "is missing from t.csv (1 column read)",
         "x,fraud\n1,0\n": "but the only row holds 0.",
-        "x,fraud\n1,0\n2,1\n3,\n": "but 1 of 3 is missing, the first in row 3.",
+        "x,fraud\n1,0\n2,1\n3,\n": "but 1 of 3 is missing, the first in row 3 (counted from 1).",
         "x,fraud\n1\n": "Line 2 of t.csv has 1 field, expected 2",
     }
     for content, expected in sentences.items():
@@ -320,8 +320,9 @@ def test_strengths_in_few_digits():
     ]  # fmt: skip
 
 
-NEW = HitRates([0.0], [0.1], [10.0], 2.0, "out of bag", 0.3, float("nan"))
-TRAINING = HitRates([0.0], [0.1], [10.0], 2.0, "training", 0.3, float("nan"))
+ONE = np.array([0.0]), np.array([0.1]), np.array([10.0])
+NEW = HitRates(*ONE, 2.0, "out of bag", 0.3, float("nan"))
+TRAINING = HitRates(*ONE, 2.0, "training", 0.3, float("nan"))
 
 
 @pytest.mark.parametrize(

@@ -206,3 +206,50 @@ def test_original_values_of_arrays():
         assert original_values(table, ["sector", "age"])("town") is None
     frame = pd.DataFrame({0: ["x", "y"]})
     assert original_values(frame, ["0"])("0") == ["x", "y"]
+
+
+# --- cells of new tables ------------------------------------------------------------------------------------
+
+
+def fitted_tree():
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame(
+        {"age": rng.integers(18, 90, 200) * 1.0, "flag": rng.integers(0, 2, 200), "kind": ["a", "b"] * 100}
+    )
+    X.loc[:149, "rare"] = np.nan
+    X.loc[150:, "rare"] = 1.0 * np.arange(50)
+    return RankingTree(max_depth=2, cv=0).fit(X, X["age"] > 60), X
+
+
+@pytest.mark.parametrize(("column", "n_words"), [("age", 1), ("age", 40), ("flag", 20)])
+def test_a_few_words_among_numbers_count_as_missing(column, n_words):
+    model, X = fitted_tree()
+    new, empty = X.copy(), X.copy()
+    new[column] = new[column].astype(str)
+    new.loc[: n_words - 1, column] = "unknown"
+    empty[column] = empty[column].astype(float)
+    empty.loc[: n_words - 1, column] = np.nan
+    with pytest.warns(UserWarning, match=f"Column '{column}' is read as numbers, but {n_words} cell.* 'unknown'"):
+        found = model.decision_function(new)
+    assert np.array_equal(found, model.decision_function(empty))
+
+
+def test_a_column_that_became_text_is_refused():
+    model, X = fitted_tree()
+    words = [f"about {i}" if i % 5 == 0 else str(i) for i in range(len(X))]
+    with pytest.raises(TypeError, match="'age' was a number in training but holds text or categories now"):
+        model.decision_function(X.assign(age=words))
+    with pytest.raises(TypeError, match="'flag' was a number in training"):
+        model.decision_function(X.assign(flag="1_0"))
+
+
+def test_columns_that_lost_their_values_are_named_in_one_warning():
+    model, X = fitted_tree()
+    lost = X.assign(age=np.nan, kind=None, rare=np.nan)  # most training cases had no value of `rare`
+    with pytest.warns(UserWarning, match="empty in all 200 rows") as told:
+        model.decision_function(lost)
+    assert [str(each.message).partition(" Hint:")[0] for each in told] == [
+        "Columns 'age' and 'kind' are empty in all 200 rows, but had values in training."
+    ]
+    model.decision_function(lost.head(9))  # too few rows to call it a fault
+    model.decision_function(X.assign(rare=np.nan))

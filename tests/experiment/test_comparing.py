@@ -92,6 +92,33 @@ def test_the_smallest_of_the_readable_models_that_are_level_is_the_one_to_take()
     assert "Logistic L1 with 5 conditions is smaller and level, too" in text
 
 
+def test_a_model_that_needs_no_options_is_preferred_to_a_smaller_one_that_does():
+    figures = {"scorecard-tree": [0.60, 0.62, 0.58], "treerank-pruned": [0.59, 0.61, 0.60], "xgboost": [0.62, 0.6, 0.6]}
+    sizes = {"scorecard-tree": 30.0, "treerank-pruned": 9.0}
+    board = board_of(figures, sizes=sizes)
+    assert [entry.name for entry in board.level_readable] == ["treerank-pruned", "scorecard-tree"]
+    assert [len(entry.options) for entry in board.level_readable] == [5, 0]
+    assert board.recommended.name == "scorecard-tree"
+    text = board.recommendation()
+    assert text.startswith("Take Scorecard tree with 30 conditions: it is readable, and level with the best")
+    assert "TreeRank pruned with 9 conditions is smaller and level, too, but fitted only with several options." in text
+    alone = board_of({name: values for name, values in figures.items() if name != "scorecard-tree"}, sizes=sizes)
+    assert alone.recommended.name == "treerank-pruned"
+
+
+def test_scorecards_are_compared_and_sized_by_what_is_read():
+    assert {"scorecard", "scorecard-tree"} <= set(CORE)
+    table = make_frame()
+    for name in ("scorecard", "scorecard-tree"):
+        method = find_method(name)
+        fitted = method.make(cv=0).fit(table.drop(columns="label"), table["label"])
+        size, unit = method.size(fitted)
+        assert unit.endswith("bins")
+        assert size >= sum(len(set(shape.points.tolist())) for shape in fitted.card_.shapes) > 0
+        n_conditions = (fitted.card_tree_.feature >= 0).sum() if name == "scorecard-tree" else 0
+        assert ("conditions" in unit) == (n_conditions > 0)
+
+
 def test_a_level_model_far_behind_is_taken_where_no_other_is_level():
     board = board_of({"metaap": [0.40, 0.70, 0.50], "xgboost": [0.6, 0.55, 0.65]})
     assert board.recommended.name == "metaap"

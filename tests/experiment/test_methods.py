@@ -89,7 +89,7 @@ def test_a_method_fits_ranks_repeats_itself_and_tells_its_size(name, capfd):
     assert np.array_equal(score, scores_of(fitted(name), rows))
     number, unit = method.size(model)
     assert number > 0
-    units = ("conditions", "conditions and coefficients", "coefficients", "curves", "conditions and bins", "columns")
+    units = ("conditions", "conditions and coefficients", "coefficients", "curves", "conditions and bins", "bins")
     assert unit in (units if method.is_readable else (*units, "leaves", "rankers", "rows"))
     assert tuple(capfd.readouterr()) == ("", "")
 

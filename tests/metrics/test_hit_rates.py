@@ -5,7 +5,14 @@ import pytest
 
 from toprank.errors import InputError
 from toprank.metrics import HitRates
-from toprank.metrics.hit_rates import KNOTS, LARGEST_SPREAD, LEAST_SPREAD, fit_hit_rates, on_final_scale
+from toprank.metrics.hit_rates import (
+    KNOTS,
+    LARGEST_SPREAD,
+    LEAST_SPREAD,
+    fit_hit_rates,
+    on_final_scale,
+    random_average_precision,
+)
 
 NAN = float("nan")
 
@@ -148,3 +155,20 @@ def test_shares_of_cases_are_kept_in_files_and_checked():
     for wrong in ([1.0, 0.5], [0.5, 0.6, 0.1], [1.0, 0.5, -0.1], [2.0, 1.0, 0.5], [1.0, NAN, 0.0]):
         with pytest.raises(InputError, match="share of cases"):
             HitRates.from_arrays(arrays | {"share": np.array(wrong)})
+
+
+def test_the_average_precision_of_a_random_order_is_exact():
+    from toprank.metrics import average_precision
+
+    for n, n_positives in ((10, 1), (60, 5), (400, 21)):
+        tied = average_precision(np.arange(n) < n_positives, np.zeros(n), ties="expected")
+        assert random_average_precision(n, n_positives) == pytest.approx(tied, abs=1e-3)
+
+
+@pytest.mark.parametrize(("source", "deviation"), [("5-fold cross-validation", 0.02), ("out of bag", NAN)])
+def test_average_precision_near_chance(source, deviation):
+    def rates(found):
+        return HitRates([0.0, 1.0], [0.1, 0.5], [2000.0, 0.0], 1.0, source, found, deviation)
+
+    assert rates(0.06).is_near_chance(0.05, 100)
+    assert not rates(0.30).is_near_chance(0.05, 100)

@@ -11,10 +11,15 @@ from collections.abc import Sequence
 
 NEEDED = ("typer", "rich", "polars")
 INTERRUPTED = 130
+PIPE_CLOSED = 141
+"""As if the signal SIGPIPE had ended the command, as it ends `cat` in `cat FILE | head`."""
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run the command line and return its exit code: 0 = done, 2 = bad input, 130 = interrupted, 1 = anything else."""
+    """Run the command line and return its exit code.
+
+    0 = done, 2 = bad input, 130 = interrupted, 141 = the reader closed the pipe, 1 = anything else.
+    """
     # OpenMP threads that spin while they wait make XGBoost 50 times slower on a processor that has other work. The
     # variable is read when XGBoost, LightGBM or scikit-learn is loaded.
     os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")

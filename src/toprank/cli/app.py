@@ -13,7 +13,7 @@ from typing import Annotated
 import typer
 from rich.text import Text
 
-from toprank.cli import INTERRUPTED
+from toprank.cli import INTERRUPTED, PIPE_CLOSED
 from toprank.cli.compare import compare
 from toprank.cli.curve import curve
 from toprank.cli.demo import demo
@@ -24,6 +24,7 @@ from toprank.cli.drift import drift
 from toprank.cli.errors import is_bad_input, sentence_of
 from toprank.cli.evaluate import evaluate
 from toprank.cli.experiment import benchmark, export, methods, resume, show
+from toprank.cli.explain import explain
 from toprank.cli.fit import fit
 from toprank.cli.terminal import make_console
 from toprank.cli.topk import topk
@@ -45,7 +46,7 @@ def _help(text: str | None) -> str:
     return inspect.cleandoc(text or "").replace(r"\b", "\b")
 
 
-for command in (demo, fit, topk, evaluate, describe, diff, curve, distill, drift, compare, benchmark, warmup):
+for command in (demo, fit, topk, explain, evaluate, describe, diff, curve, distill, drift, compare, benchmark, warmup):
     app.command(help=_help(command.__doc__))(command)
 
 experiment = typer.Typer(no_args_is_help=True, rich_markup_mode="rich", help="Inspect and resume experiments.")
@@ -90,9 +91,12 @@ def run(argv: Sequence[str] | None = None) -> int:
             code = typer.main.get_command(app).main(args, prog_name="toprank", standalone_mode=False)
         sys.stdout.flush()
         return _fail("Interrupted.", code) if code == INTERRUPTED else code if isinstance(code, int) else 0
-    except BrokenPipeError:  # the reader closed the pipe, as `head` does
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 1
+    except BrokenPipeError:
+        return _end_quietly()
+    except SystemExit as stop:  # what typer makes of a closed pipe
+        if not isinstance(stop.__context__, BrokenPipeError):
+            raise
+        return _end_quietly()
     except (KeyboardInterrupt, typer.Abort):
         return _fail("Interrupted.", INTERRUPTED)
     except Exception as error:
@@ -109,6 +113,12 @@ def run(argv: Sequence[str] | None = None) -> int:
         )
 
 
+def _end_quietly() -> int:
+    """Return the exit code for a reader that closed the pipe, as `head` does; nothing more is written to it."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    return PIPE_CLOSED
+
+
 def _show_warning(message: Warning | str, category: type[Warning], *_: object, **__: object) -> None:
     """Print a warning that no command turned into a note; escape it, as it may quote user data."""
     sys.stderr.write(f"{category.__name__}: {visible(str(message))}\n")
@@ -122,7 +132,8 @@ def _explain_usage(error: Exception) -> tuple[str, int]:
         return message, 2
     path = context.command_path if context is not None else "toprank"
     text = " ".join(message.split())
-    hint = "" if "Did you mean" in text else f" Hint: `{path} --help` lists the options."
+    what = "commands" if text.startswith("No such command") else "options"
+    hint = "" if "Did you mean" in text else f" Hint: `{path} --help` lists the {what}."
     return f"{text.rstrip('.')}.{hint}" if not text.endswith("?") else text, 2
 
 

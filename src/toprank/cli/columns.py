@@ -11,7 +11,7 @@ import numpy as np
 from toprank.cli.errors import InputError
 from toprank.cli.reading import as_numbers
 from toprank.cli.terminal import Terminal
-from toprank.words.counts import every, plural
+from toprank.words.counts import every, plural, row_text
 from toprank.words.nearest import did_you_mean
 
 if TYPE_CHECKING:
@@ -52,14 +52,16 @@ def label_values(frame: polars.DataFrame, label: str, file: str) -> np.ndarray:
     if column.dtype.is_float():
         column = column.fill_nan(None)
     if column.null_count():
-        row = int(np.argmax(column.is_null().to_numpy())) + 1
+        row = int(np.argmax(column.is_null().to_numpy()))
         raise InputError(
             f"The label column {label!r} of {file} must have a value in every row, but {column.null_count():,} of "
-            f"{len(column):,} {'is' if column.null_count() == 1 else 'are'} missing, the first in row {row:,}. "
+            f"{len(column):,} {'is' if column.null_count() == 1 else 'are'} missing, the first in {row_text(row)}. "
             "Hint: drop the cases whose outcome is not known."
         )
     if column.dtype.is_temporal() or column.dtype.is_nested():
-        raise InputError(f"The label column {label!r} of {file} must hold yes or no, found {column.dtype}.")
+        raise InputError(
+            f"The label column {label!r} of {file} must hold yes or no, found {kind_in_words(column.dtype)}."
+        )
     values = column.to_numpy() if column.dtype.is_numeric() else np.array(column.to_list())
     whole = values.dtype.kind == "f" and bool((values == np.rint(values)).all())
     return values.astype(np.int64) if whole else values
@@ -214,7 +216,7 @@ def _note_stray_words(column: polars.Series, file: str, terminal: Terminal) -> N
         word = column.cast(pl.String)[row]
         terminal.note(
             f"column {column.name!r} of {file} is read as categories because {n_words:,} of {n_values:,} "
-            f"cells hold no number, such as {word!r} in row {row + 1:,}; leave such cells empty to get "
+            f"cells hold no number, such as {word!r} in {row_text(row)}; leave such cells empty to get "
             "numbers with missing values."
         )
 
@@ -223,10 +225,10 @@ def check_finite(features: polars.DataFrame, file: str) -> None:
     """Raise InputError at the first infinite number."""
     for column in features:
         if column.dtype.is_float() and (is_infinite := column.is_infinite().fill_null(False)).any():
-            row = int(np.argmax(is_infinite.to_numpy())) + 1
+            row = int(np.argmax(is_infinite.to_numpy()))
             raise InputError(
-                f"Column {column.name!r} of {file} holds an infinite number, or one beyond 1.8e308, in row {row:,}, "
-                "expected finite numbers. Hint: leave the cell empty to mark it missing."
+                f"Column {column.name!r} of {file} holds an infinite number, or one beyond 1.8e308, in "
+                f"{row_text(row)}, expected finite numbers. Hint: leave the cell empty to mark it missing."
             )
 
 
@@ -247,13 +249,17 @@ def model_features(frame: polars.DataFrame, model: Any, file: str) -> Any:
     Columns that training left out are included if the file has them.
     """
     features = select_columns(frame, model.columns_, file)
+    frame = frame.with_columns(features)
     if not hasattr(model, "feature_names_in_"):
         return frame.select(model._input_names).to_numpy() if model.left_out_ else features.to_numpy()
     return frame.select(name for name in model.feature_names_in_ if name in features.columns or name in frame.columns)
 
 
 def select_columns(frame: polars.DataFrame, columns: Sequence[Column], file: str) -> polars.DataFrame:
-    """Return the columns of the training, in its order; raise InputError if some are missing or of another kind."""
+    """Return the columns of the training, in its order; raise InputError if some are missing or of another kind.
+
+    A few words among numbers count as missing, with a warning.
+    """
     import polars as pl
 
     from toprank.rankers.validation import missing_columns_text
@@ -268,7 +274,7 @@ def select_columns(frame: polars.DataFrame, columns: Sequence[Column], file: str
             continue  # dates and text that is converted: the model reads them itself
         values = frame[column.name]
         if not column.is_categorical and not values.dtype.is_numeric():
-            raise InputError(_no_number(values, file))
+            frame = frame.with_columns(_numbers_of(values, column, file))
         if column.categories is not None and values.null_count() < len(values):
             trained_text, is_number = isinstance(column.categories[0], str), values.dtype.is_numeric()
             if trained_text and (is_number or values.dtype == pl.Boolean):
@@ -282,12 +288,34 @@ def select_columns(frame: polars.DataFrame, columns: Sequence[Column], file: str
     return features
 
 
-def _no_number(values: polars.Series, file: str) -> str:
-    """Return the message for a column that held numbers in training but no longer does."""
+def _numbers_of(values: polars.Series, column: Column, file: str) -> polars.Series:
+    """Return the numbers of a column that is not stored as numbers; raise InputError if it holds none, or few."""
     import polars as pl
+
+    from toprank.data.encoding import numbers_among_words, read_table
 
     start = f"Column {values.name!r} held numbers in training but holds"
     if values.dtype != pl.String:
-        return f"{start} values of type {values.dtype} in {file}. Hint: convert it to numbers before saving."
+        kind = kind_in_words(values.dtype)
+        raise InputError(f"{start} {kind} in {file}. Hint: convert it to numbers before saving.")
+    found = numbers_among_words(read_table(values.to_frame()), 0, column)
+    if found is not None:
+        return pl.Series(values.name, found)
     row = int(np.argmax((values.is_not_null() & as_numbers(values).is_null()).to_numpy()))
-    return f"{start} text in {file}: {values[row]!r} in row {row + 1:,}. Hint: leave the cell empty to mark it missing."
+    raise InputError(
+        f"{start} text in {file}: {values[row]!r} in {row_text(row)}. Hint: is it another column? Only a few words "
+        "among numbers count as missing."
+    )
+
+
+def kind_in_words(dtype: polars.DataType) -> str:
+    """Return what a column of a table holds, in plain words: text, dates, true or false."""
+    import polars as pl
+
+    if dtype.is_nested():
+        return "lists"
+    if dtype.is_temporal():
+        return "dates" if dtype in (pl.Date, pl.Datetime) else "times"
+    if dtype in (pl.String, pl.Categorical, pl.Enum):
+        return "text"
+    return "true or false" if dtype == pl.Boolean else "numbers" if dtype.is_numeric() else f"values of type {dtype}"

@@ -29,7 +29,7 @@ from toprank.cli.options import (
     parse_value,
 )
 from toprank.cli.terminal import Terminal
-from toprank.register import BY_NAME
+from toprank.register import BY_COMMAND, BY_NAME
 from toprank.words.counts import count, plural
 
 if TYPE_CHECKING:
@@ -39,9 +39,6 @@ if TYPE_CHECKING:
     from toprank.experiment.leaderboard import Entry, Leaderboard
 
 MINUTES = 2.5
-NOT_OF_THE_MODEL = ("n_jobs", "random_state")
-"""Parameters that say how to fit, not which model: `fit` uses its own."""
-
 SHORT_UNITS = {"conditions and coefficients": "cond. + coef.", "conditions and bins": "cond. + bins"}
 """Units of sizes in the leaderboard, so that a line holds a method."""
 
@@ -121,10 +118,10 @@ def compare(
         "n_cases", "n_positives", "n_splits", "judged_by", "share", "left_out")}  # fmt: skip
     advice = recommend(board).to_dict()
     terminal.finish(facts | {
-        "leaderboard": board.frame().to_dicts(), "recommended": advice["recommended"],
+        "leaderboard": board.frame().to_dicts(), "not_tried": not_tried(methods), "recommended": advice["recommended"],
         "recommendation": advice["recommendation"], "next": command, "files": written,
     })  # fmt: skip
-    _print(board, table.name, None if test is None else test.name, minutes, written, terminal)
+    _print(board, table.name, None if test is None else test.name, minutes, not_tried(methods), written, terminal)
     if fitted is not None and not (quiet or as_json):
         _print_next(board, fitted, command, terminal)
         if not fitted.is_readable:
@@ -279,21 +276,15 @@ def fit_command(
 
 def fit_options(entry: Entry) -> tuple[str, list[str]] | None:
     """Return the model of `toprank fit` and the --set options for a method and its setting; None if there is none."""
-    from toprank.cli.fit import make_estimator
     from toprank.experiment.registry import find_method
 
     method = find_method(entry.name)
-    estimator = method.make(**entry.setting)
-    known = BY_NAME.get(type(estimator).__name__)
+    known = BY_NAME.get(type(method.make(**entry.setting)).__name__)
     model = None if known is None else known.command
     if model is None or method.reads != "frame":
         return None
-    usual = make_estimator(model, None, {}, ()).get_params(deep=False)
     settings: list[str] = []
-    for name, value in estimator.get_params(deep=False).items():
-        is_for_rates = name == "cv" and value == 0  # a comparison needs no hit rates; `fit` estimates them
-        if name in NOT_OF_THE_MODEL or is_for_rates or value == usual[name]:
-            continue
+    for name, value in entry.options.items():
         if parse_value(str(value)) != value:  # an object, which cannot be given on a command line
             return None
         settings += ["--set", f"{name}={value}"]
@@ -304,8 +295,9 @@ def fit_options(entry: Entry) -> tuple[str, list[str]] | None:
 
 
 def _print(
-    board: Leaderboard, table: str, test: str | None, minutes: float, written: list[Path], terminal: Terminal
-) -> None:
+    board: Leaderboard, table: str, test: str | None, minutes: float, others: list[str], written: list[Path],
+    terminal: Terminal,
+) -> None:  # fmt: skip
     from toprank.cli.show import grid, percent
 
     k = count(max(1, round(board.share * board.n_cases)))
@@ -314,7 +306,7 @@ def _print(
     of = table if test is None else f"{table}, judged on {test}"
     terminal.show(f"{of}: {plural(board.n_cases, 'case')}, {count(board.n_positives)} positive ({rate})")
     terminal.show(f"  {plural(len(board.entries), 'method')} compared by {judged}")
-    _print_left_out(board.left_out, minutes, terminal)
+    _print_left_out(board.left_out, minutes, others, terminal)
     rows = []
     for place, entry in enumerate(board.entries, 1):
         ap = entry.average_precision
@@ -342,8 +334,20 @@ def _print(
     terminal.hint("\nWritten: " + ", ".join(str(path) for path in written))
 
 
-def _print_left_out(left_out: Mapping[str, str], minutes: float, terminal: Terminal) -> None:
-    """Print which methods are missing from the leaderboard: too slow, not installed or failed."""
+def not_tried(methods: str | None) -> list[str]:
+    """Return the models of this library that no default method fits, by their names as methods; none with --methods."""
+    from toprank.experiment.comparing import METHODS
+    from toprank.experiment.leaderboard import OWN
+    from toprank.experiment.registry import find_method
+
+    if methods is not None:
+        return []
+    tried = {type(method.make()).__name__ for method in map(find_method, METHODS) if method.family == OWN}
+    return [name for name, entry in BY_COMMAND.items() if entry.name not in tried]
+
+
+def _print_left_out(left_out: Mapping[str, str], minutes: float, others: list[str], terminal: Terminal) -> None:
+    """Print which methods are missing from the leaderboard: too slow, not installed, failed or not tried."""
     from toprank.cli.show import facts
     from toprank.experiment.leaderboard import NO_TIME, NOT_INSTALLED
 
@@ -356,6 +360,8 @@ def _print_left_out(left_out: Mapping[str, str], minutes: float, terminal: Termi
     lines += [("not installed", f"{', '.join(titles)}: {install}") for install, titles in lacking.items()]
     known = {*slow, *(title for titles in lacking.values() for title in titles)}
     lines += [("failed", f"{title}: {reason}") for title, reason in left_out.items() if title not in known]
+    if others:
+        lines.append(("not tried", f"{', '.join(others)}: compare them with --methods {','.join(others)}"))
     if lines:
         terminal.heading("Left out")
         terminal.show(facts(lines))

@@ -345,7 +345,8 @@ def read_validation(
     wanted = choose_positive(found, None, label, path.name, trained=trained[1])
     columns = [Column(c.name, None if c.dtype.is_numeric() else ("text",) if c.name in texts else (False, True))
                for c in features]  # fmt: skip
-    return select_columns(frame, columns, path.name), values == wanted
+    with terminal.working(f"Reading {path.name}"):
+        return select_columns(frame, columns, path.name), values == wanted
 
 
 # --- what comes out -----------------------------------------------------------------------------------------

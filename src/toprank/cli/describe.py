@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     import numpy as np
     import polars
 
+    from toprank.cli.reading import TableFile
     from toprank.explain import Rule
     from toprank.tree.columns import Column
 
@@ -111,8 +112,8 @@ def _describe_model(path: Path, terminal: Terminal, limits: _Limits) -> None:
     found = {"kind": "model", "file": str(path), "info": info, "rules": [rule.to_dict() for rule in read.rules]}
     found |= {"scorecard": read.scorecard} if read.inside else {}
     terminal.finish(found | read.page_facts)
-    _print_model(info, terminal, limits, inside=read.inside, card_shares=read.card_shares)
-    if rules:
+    _print_model(info, terminal, limits, inside=read.inside, alone=read.alone, card_shares=read.card_shares)
+    if rules and not read.alone:
         terminal.heading(rules_title(len(rules), read.n_rules))
         terminal.show(rules_list(rules, width))
     if read.lines:
@@ -203,12 +204,14 @@ def _print_model(
     *,
     is_chosen: bool = False,
     inside: str = "",
+    alone: str = "",
     card_shares: list[float] | None = None,
 ) -> None:
     """Print the card of a model, with how it orders rows inside leaves, and optionally its columns."""
+    from toprank.cli.fit import inside_facts
     from toprank.cli.show import model_card
 
-    more = [*([("inside leaves", inside)] if inside else []), *_provenance(info, all_facts=limits.all_facts)]
+    more = [*inside_facts(inside, alone), *_provenance(info, all_facts=limits.all_facts)]
     terminal.show(model_card(info, more, is_chosen=is_chosen, card_shares=card_shares))
     if not limits.all_facts:
         return
@@ -290,6 +293,7 @@ class _Read:
     n_rules: int = 0
     scorecard: list[dict[str, Any]] = field(default_factory=list)
     inside: str = ""
+    alone: str = ""
     title: str = ""
     lines: list[str] = field(default_factory=list)
     card_shares: list[float] | None = None
@@ -304,6 +308,7 @@ def _read_tree(path: Path, info: dict[str, Any], arrays: dict[str, np.ndarray], 
     from toprank.export import (
         CARD_TITLE,
         checked_spread,
+        no_split_text,
         scorecard_lines,
         scorecard_shares,
         scorecard_summary,
@@ -339,7 +344,8 @@ def _read_tree(path: Path, info: dict[str, Any], arrays: dict[str, np.ndarray], 
             found,
             tree.n_leaves,
             table_rows(scorecard_table(*card)),
-            scorecard_summary(*card),
+            inside := scorecard_summary(*card),
+            no_split_text(tree.n_leaves, inside, info["parameters"].get("ccp_alpha")),
             CARD_TITLE,
             scorecard_lines(*card, width) if limits.all_facts else card_lines(card, width),
             scorecard_shares(tree.scoring, card[2]),
@@ -353,13 +359,15 @@ def _describe_table(
     path: Path, label: str | None, positive: str | None, csv_format: CsvFormat, terminal: Terminal
 ) -> None:
     from toprank.cli.columns import choose_positive, label_values, outcomes
-    from toprank.cli.reading import TABLE_SUFFIXES, check_readable, read_table
+    from toprank.cli.reading import TABLE_SUFFIXES, TableFile, check_readable
     from toprank.cli.show import grid, percent
     from toprank.words.counts import count, plural
 
     check_readable(path, (".toprank", *TABLE_SUFFIXES))
     with terminal.working(f"Reading {path.name}"):
-        frame = read_table(path, (), csv_format)
+        source = TableFile(path, csv_format)
+        frame = source.frame()
+        codes = _codes_with_zeros(source, frame)
     result: dict[str, Any] = {
         "kind": "table",
         "file": str(path),
@@ -373,7 +381,13 @@ def _describe_table(
         n_positives = int((values == chosen).sum())
         result["label"] = {"column": label, "positive": chosen, "n_positives": n_positives}
         outcome = f"; {label} = {chosen!r}: {count(n_positives)} of them ({percent(n_positives / frame.height)})"
-    columns = [describe_column(column) for column in frame]
+    columns = [describe_column(codes.get(column.name, column)) for column in frame]
+    if codes:
+        listed = ", ".join(map(repr, codes))
+        text = "{} is written with leading zeros; if it identifies the case, give it to `toprank fit` as --id."
+        if len(codes) > 1:
+            text = "{} are written with leading zeros; if they identify the case, give them to `toprank fit` as --id."
+        terminal.note(text.format(listed))
     result["columns"] = columns
     terminal.finish(result)
     terminal.show(f"{path.name}: {plural(frame.height, 'row')}, {plural(frame.width, 'column')}{outcome}")
@@ -395,6 +409,17 @@ def _describe_table(
         ("values", "left"),
     ]
     terminal.show(grid(titles, rows))
+
+
+def _codes_with_zeros(source: TableFile, frame: polars.DataFrame) -> dict[str, polars.Series]:
+    """Return the columns of whole numbers that are written with leading zeros, such as 000273, as text."""
+    import polars as pl
+
+    names = [column.name for column in frame if column.dtype.is_integer()]
+    written = source.as_written(names) if names else ()
+    return {
+        column.name: column for column in written if column.dtype == pl.String and column.str.contains(r"^\s*0\d").any()
+    }
 
 
 def describe_column(column: polars.Series) -> dict[str, Any]:

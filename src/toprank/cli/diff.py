@@ -105,7 +105,7 @@ def _load_and_read(
     with terminal.working(f"Reading {table.name}"):
         source = TableFile(table, csv_format)
         frame = source.frame(list(dict.fromkeys(text_columns([*before.columns_, *after.columns_]))))
-    own = [model_features(frame, model, table.name) for model in (before, after)]
+        own = [model_features(frame, model, table.name) for model in (before, after)]
     if all(isinstance(features, pl.DataFrame) for features in own):
         return before, after, source, frame, frame.select(list(dict.fromkeys([*own[0].columns, *own[1].columns])))
     if before._input_names != after._input_names or type(own[0]) is not type(own[1]):

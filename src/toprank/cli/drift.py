@@ -14,7 +14,7 @@ from toprank.cli.errors import InputError
 from toprank.cli.options import AsJson, Debug, Encoding, Quiet, RawText, Separator, split_names
 from toprank.cli.terminal import Terminal
 from toprank.register import BY_COMMAND
-from toprank.words.counts import plural
+from toprank.words.counts import plural, row_text
 from toprank.words.nearest import did_you_mean, nearest_name
 
 if TYPE_CHECKING:
@@ -233,7 +233,7 @@ def _check_kinds(before: polars.Series, after: polars.Series, files: tuple[str, 
     if kinds == ["numbers", "text"]:
         row = int(np.argmax((after.is_not_null() & as_numbers(after.cast(str)).is_null()).to_numpy()))
         raise InputError(
-            f"{start}: {after[row]!r} in row {row + 1:,}. Hint: leave such cells empty to mark them missing, or "
+            f"{start}: {after[row]!r} in {row_text(row)}. Hint: leave such cells empty to mark them missing, or "
             f"compare categories with --categories {before.name}."
         )
     raise InputError(f"{start}. Hint: compare categories with --categories {before.name}, or convert one of them.")

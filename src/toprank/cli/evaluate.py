@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
 import typer
 
+from toprank.cli.columns import kind_in_words
 from toprank.cli.errors import InputError
 from toprank.cli.options import AsJson, Debug, Encoding, Label, ModelFile, Positive, Quiet, Separator
+from toprank.cli.reading import as_numbers
 from toprank.cli.terminal import Terminal
-from toprank.words.counts import count, plural
+from toprank.words.counts import count, plural, row_text
 from toprank.words.nearest import did_you_mean
 
 if TYPE_CHECKING:
@@ -65,7 +67,7 @@ def evaluate(
     ranker, _, frame, features = load_and_read(model, table, terminal, csv_format=csv_format)
     is_positive = known_outcomes(frame, label, positive, ranker, table.name)
     depths = list(dict.fromkeys(choose_k(each, ranker, frame.height, table.name, terminal) for each in asked))
-    worth = None if amount is None else _amounts(frame, amount, table.name)
+    worth = None if amount is None else _amounts(frame, amount, ranker, table.name)
     with terminal.working(f"Evaluating the ranking of {plural(frame.height, 'case')}"):
         judgement = judge(ranker, features, as_labels(ranker, is_positive), k=depths, amount=worth)
     if judgement.is_training_data:
@@ -77,36 +79,69 @@ def evaluate(
     _print_judgement(judgement, model.name, table.name, terminal)
 
 
-def _amounts(frame: polars.DataFrame, name: str, file: str) -> np.ndarray:
-    """Return the value of each case: numbers of at least 0, none missing."""
+def _amounts(frame: polars.DataFrame, name: str, model: Any, file: str) -> np.ndarray:
+    """Return the value of each case: numbers of at least 0, none missing; also those written as text, as in `fit`."""
     if name not in frame.columns:
         raise InputError(
             f"The amount column {name!r} is missing from {file} ({plural(frame.width, 'column')} read)."
             + did_you_mean(name, frame.columns)
         )
     column = frame[name]
-    if not column.dtype.is_numeric():
-        raise InputError(f"The amount column {name!r} of {file} must hold numbers, found {column.dtype}.")
-    values = column.cast(float).to_numpy()
+    values = column.cast(float).to_numpy() if column.dtype.is_numeric() else _amounts_in_text(column, model)
+    if values is None:
+        known = column.drop_nulls()
+        found = f"{kind_in_words(column.dtype)}{f' such as {str(known[0])!r}' if len(known) else ''}"
+        raise InputError(
+            f"The amount column {name!r} of {file} must hold numbers, found {found}. "
+            "Hint: numbers with a unit, such as 10 000 EUR, can be read if all have the same one."
+        )
     is_bad = ~(np.isfinite(values) & (values >= 0))
     if is_bad.any():
         row = int(np.argmax(is_bad))
+        cell = column[row]
+        found = "nothing" if cell is None or cell != cell else repr(cell) if isinstance(cell, str) else cell
         raise InputError(
-            f"The amount column {name!r} of {file} must hold numbers of at least 0, found "
-            f"{'nothing' if np.isnan(values[row]) else values[row]} in row {row + 1:,}. Hint: write 0 where "
-            "nothing is at stake."
+            f"The amount column {name!r} of {file} must hold numbers of at least 0, found {found} in {row_text(row)}. "
+            "Hint: write 0 where nothing is at stake."
         )
     return values
 
 
+def _amounts_in_text(column: polars.Series, model: Any) -> np.ndarray | None:
+    """Return numbers written as text, NaN for other cells; None if the column holds no such numbers.
+
+    A column of the model is read in the form that training found.
+    """
+    import polars as pl
+
+    from toprank.data.number_text import NumberForm, learn_number_form, numbers_of
+    from toprank.tree.columns import NUMBER_FORMS
+
+    if column.dtype != pl.String:
+        return None
+    plain = as_numbers(column)
+    if plain.null_count() == column.null_count() < len(column):
+        return plain.to_numpy()
+    own = next((each for each in model.columns_ if each.input_name == column.name and each.form in NUMBER_FORMS), None)
+    texts = column.drop_nulls().unique().to_list()
+    form = learn_number_form(texts) if own is None else NumberForm(own.form, own.unit)
+    if form is None:
+        return None
+    read = dict(zip(texts, numbers_of(texts, form), strict=True))
+    return np.array([read.get(text, np.nan) for text in column.to_list()])
+
+
 def _print_judgement(judgement: Judgement, model: str, table: str, terminal: Terminal) -> None:
+    from toprank.cli.fit import NEAR_CHANCE
     from toprank.cli.show import expected, facts, gains_grid, grid, interval_text, percent, times
+    from toprank.metrics.hit_rates import random_average_precision
 
     n, n_positives = judgement.n_cases, judgement.n_positives
     terminal.show(f"{model} on {table}")
     terminal.show(facts([
         ("cases", f"{count(n)}, {count(n_positives)} positive ({percent(n_positives / n)})"),
         ("AP", f"{interval_text(judgement.average_precision)}; a random order has {n_positives / n:.3f}"),
+        *([("", NEAR_CHANCE)] if judgement.average_precision.low <= random_average_precision(n, n_positives) else []),
         ("AUC", f"{judgement.roc_auc:.3f}"),
     ]))  # fmt: skip
     rows = []

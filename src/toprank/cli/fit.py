@@ -33,7 +33,7 @@ from toprank.cli.options import (
 )
 from toprank.cli.terminal import WIDTH, Terminal
 from toprank.register import BY_COMMAND, DEFAULT_COMMAND, entry_of
-from toprank.words.counts import plural
+from toprank.words.counts import count, plural
 from toprank.words.nearest import did_you_mean
 
 if TYPE_CHECKING:
@@ -47,6 +47,9 @@ TAKE_A_MODEL = ("init", "teacher", "base", "metric")
 
 WORDS_BESIDE_MODELS = ("auto", "euclidean", "manhattan")
 """What these parameters take besides."""
+
+
+NEAR_CHANCE = "This is hardly better than a random order: do not expect a list by this model to help."
 
 
 def fit(
@@ -242,7 +245,7 @@ def compiling() -> str:
 
 
 def quality_of(model: Any) -> dict[str, Any]:
-    """Return the average precision to expect on new cases, and how it was estimated."""
+    """Return the average precision to expect on new cases, how it was estimated, and if chance explains it."""
     from toprank.cli.show import rates_source
 
     rates = model.rates_
@@ -250,7 +253,8 @@ def quality_of(model: Any) -> dict[str, Any]:
     if rates.is_for_new_cases:
         spread = "" if np.isnan(rates.deviation) else f" (standard deviation {rates.deviation:.3f})"
         how = f"on new cases, {rates_source(rates)}{spread}"
-    return {"average_precision": rates.average_precision, "how": how}
+    is_near_chance = rates.is_for_new_cases and rates.is_near_chance(model.base_rate_, model.n_positives_)
+    return {"average_precision": rates.average_precision, "how": how, "is_near_chance": is_near_chance}
 
 
 def rules_of(model: Any) -> list[Rule]:
@@ -262,7 +266,7 @@ def report(model: Any, out: Path, judged: dict[str, Any], given: tuple[str, str]
     """Print the fitted model and the suggested next commands, with the label and the options --id as given."""
     from toprank.cli.page import page_facts, page_text
     from toprank.cli.show import card_lines, model_card, rules_list, rules_shown, rules_title
-    from toprank.export import CARD_TITLE, scorecard_summary
+    from toprank.export import CARD_TITLE, no_split_text, scorecard_summary
     from toprank.files.model_file import describe_model
 
     info, rules = describe_model(model), rules_of(model)
@@ -284,9 +288,11 @@ def report(model: Any, out: Path, judged: dict[str, Any], given: tuple[str, str]
     quality = f"{judged['average_precision']:.3f} {judged['how']}; a random order has {base:.3f}"
     card = (model.tree_.scoring, model.columns_, model._points_spread) if hasattr(model, "tree_") else None
     inside = scorecard_summary(*card) if card else ""
-    more = [*([("inside leaves", inside)] if inside else []), ("AP", quality)]
+    chance = [("", NEAR_CHANCE)] if judged["is_near_chance"] else []
+    alone = no_split_text(model.tree_.n_leaves, inside, getattr(model, "ccp_alpha", None)) if card else ""
+    more = [*inside_facts(inside, alone), ("AP", quality), *chance]
     terminal.show(model_card(info, more, card_shares=model._card_shares))
-    if rules:
+    if rules and not alone:
         terminal.heading(rules_title(len(shown), model.tree_.n_leaves if card else len(rules)))
         terminal.show(rules_list(shown, width))
     if entry_of(model).has_page:
@@ -297,13 +303,27 @@ def report(model: Any, out: Path, judged: dict[str, Any], given: tuple[str, str]
         terminal.heading(CARD_TITLE)
         terminal.show(*card_lines(card, width))
     label, ids = given
-    terminal.hint(f"\nWrote {out} in {terminal.seconds:.1f} s. Next:")
+    terminal.hint(f"\nWrote {out} in {terminal.seconds:.1f} s.{_origin_of_budget(model)} Next:")
     terminal.hint(f"  toprank topk {out} NEW_CASES.csv{_cases_option(model.budget)}{ids} -o alerts.csv")
     terminal.hint(f"  toprank evaluate {out} CHECKED_CASES.csv --label {shlex.quote(label)}")
 
 
+def inside_facts(inside: str, alone: str) -> list[tuple[str, str]]:
+    """Return the lines of a card on the scorecard inside leaves, and on a tree of only one leaf."""
+    return [("inside leaves", inside), *([("", alone)] if alone else [])] if inside else []
+
+
+def _origin_of_budget(model: Any) -> str:
+    """Return where the budget comes from if none was given; else nothing."""
+    if model.budget is not None:
+        return ""
+    k = plural(round(model.cutoff_.k), "case")
+    return (
+        f" No --budget was given, so it is the number of past positives, {k} of {count(model.n_cases_)}; `topk` lists "
+        "the same share of new cases."
+    )
+
+
 def _cases_option(budget: int | float | None) -> str:
     """Return the --k option of `topk` for a budget in cases; none for a share, which `topk` reads from the model."""
-    if budget is None:
-        return " --k 100"
     return f" --k {budget}" if isinstance(budget, int) else ""

@@ -37,7 +37,8 @@ def load_and_read(
     with terminal.working(f"Reading {table.name}"):
         source = TableFile(table, csv_format)
         frame = source.frame(text_columns(ranker.columns_))
-    return ranker, source, frame, model_features(frame, ranker, table.name)
+        features = model_features(frame, ranker, table.name)
+    return ranker, source, frame, features
 
 
 def load_ranker(model: Path, terminal: Terminal) -> Any:

@@ -36,6 +36,10 @@ class SafeConsole(Console):
             is_ours = segment.control is not None
             yield segment if is_ours else Segment(visible(segment.text), segment.style)
 
+    def on_broken_pipe(self) -> None:
+        """Raise the BrokenPipeError again: `run` handles it, while rich exits with code 1."""
+        raise  # noqa: PLE0704
+
 
 def _with_escapes(part: RenderableType) -> RenderableType:
     """Return text, or a table, with control characters escaped."""

@@ -22,7 +22,7 @@ from toprank.cli.options import (
     split_names,
 )
 from toprank.cli.terminal import Terminal
-from toprank.words.counts import plural
+from toprank.words.counts import hits_in_words, plural
 
 if TYPE_CHECKING:
     import polars
@@ -204,4 +204,4 @@ def hits_text(alerts: polars.DataFrame, rates: HitRates) -> str:
         mean = hit_rate(float(alerts["training_rate"].to_numpy().mean()))
         return f"the training rate of such cases is {mean}; expect fewer hits"
     hits, low, high = (alerts.height * rate for rate in rates.of_group(alerts["score"].to_numpy()))
-    return f"expect {plural(round(hits), 'hit')} among them ({low:,.0f} to {high:,.0f}), {rates_source(rates)}"
+    return f"expect {hits_in_words(hits)} among them ({low:,.0f} to {high:,.0f}), {rates_source(rates)}"

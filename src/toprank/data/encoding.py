@@ -18,7 +18,7 @@ import narwhals as nw
 import numpy as np
 
 from toprank.data.dates import NAMES, days_of_series, days_of_values, part_codes, read_dates
-from toprank.data.number_text import NumberForm, numbers_of
+from toprank.data.number_text import NEARLY_ALL, NumberForm, learn_number_form, numbers_of
 from toprank.data.table import Coded, Table, is_missing, kind_of_value, kind_of_values, read_table
 from toprank.errors import InputError, InputTypeError
 from toprank.tree.columns import NUMBER_FORMS, Column
@@ -28,6 +28,10 @@ __all__ = ["ManyCategoriesWarning", "Table", "encode", "is_missing", "read_days"
 
 PACKAGE = str(Path(__file__).parents[1]) + os.sep
 """Folder of toprank's own files."""
+
+
+EMPTY_ROWS, MOSTLY_MISSING = 10, 0.5
+"""Rows from which a column without values is worth a warning, unless this share of its training values was missing."""
 
 
 class ManyCategoriesWarning(UserWarning):
@@ -50,7 +54,7 @@ def encode(table: Table, columns: Sequence[Column]) -> np.ndarray:
     """Float matrix of a table: NaN = missing, unseen category, or unreadable cell.
 
     Columns of the table that no Column uses are ignored. Raises TypeError if a column changed its kind; warns of
-    categories unseen in training, and of unreadable cells.
+    categories unseen in training, of unreadable cells, and of columns that lost all their values.
     """
     positions = [table.position[column.input_name] for column in columns]
     plain: list[int] = []
@@ -59,13 +63,37 @@ def encode(table: Table, columns: Sequence[Column]) -> np.ndarray:
         is_plain = column.categories is None and column.form == "" and table.is_numeric(positions[place])
         (plain if is_plain else others).append(place)
     if plain and not others:
-        return table.block(positions)
+        matrix = table.block(positions)
+        _warn_of_empty(table, positions, columns, matrix)
+        return matrix
     matrix = np.empty((len(table), len(columns)), np.float64, order="F")
     table.write_numbers([positions[place] for place in plain], matrix, plain)
     days: dict[int, np.ndarray] = {}
     for place in others:
         matrix[:, place] = _encode_column(table, positions[place], columns[place], days)
+    _warn_of_empty(table, positions, columns, matrix)
     return matrix
+
+
+def _warn_of_empty(table: Table, positions: Sequence[int], columns: Sequence[Column], matrix: np.ndarray) -> None:
+    """Warn of columns without any value that most training cases had; a join may have failed."""
+    if len(table) < EMPTY_ROWS:
+        return
+    names: list[str] = []
+    for place in np.flatnonzero(np.isnan(matrix[0])).tolist():
+        column, i = columns[place], positions[place]
+        had_values = column.usual is not None and column.usual.missing < MOSTLY_MISSING
+        if not had_values or column.input_name in names or not np.isnan(matrix[:, place]).all():
+            continue
+        if table.is_numeric(i) or not any(str(value).strip() for value in table.coded(i).distinct):
+            names.append(column.input_name)
+    if names:
+        listed = f"{', '.join(map(repr, names[:-1]))} and {names[-1]!r}" if len(names) > 1 else repr(names[0])
+        warn_caller(
+            f"{'Column' if len(names) == 1 else 'Columns'} {listed} {'is' if len(names) == 1 else 'are'} empty in all "
+            f"{len(table):,} rows, but had values in training. Hint: was {'it' if len(names) == 1 else 'each of them'} "
+            "lost in a join or an export?"
+        )
 
 
 def _encode_column(table: Table, i: int, column: Column, days: dict[int, np.ndarray]) -> np.ndarray:
@@ -107,10 +135,49 @@ def _numbers(table: Table, i: int, column: Column) -> np.ndarray:
     is_date = dtype is not None and dtype.is_temporal()
     if not is_date and (not table.coded(i).distinct or kind_of_values(table, i) == "number"):
         return table.coded(i).mapped([_as_float(value, column.name) for value in table.coded(i).distinct])
+    found = None if is_date else numbers_among_words(table, i, column)
+    if found is not None:
+        return found
     raise InputTypeError(
         f"Column {column.name!r} was a number in training but holds {'dates' if is_date else 'text or categories'} "
-        "now. Hint: convert it to numbers; a stray word turns a whole CSV column into text."
+        "now. Hint: convert it to numbers; a few words among numbers count as missing."
     )
+
+
+def numbers_among_words(table: Table, i: int, column: Column) -> np.ndarray | None:
+    """Numbers of a column of text that held numbers in training; None if too many of its cells are words.
+
+    As in `fit`, 90 % of the distinct values must be numbers; or 90 % of the cells, as a column may have few distinct
+    numbers. Words become NaN, with a warning.
+    """
+    coded = table.coded(i)
+    if _kinds(table, i) != {"strings"}:
+        return None
+    texts = [text.strip() for text in coded.distinct]
+    is_known = np.array([bool(text) for text in texts])
+    values = np.array([_plain_number(text) for text in texts])
+    if not _are_nearly_all(~np.isnan(values), is_known, coded.counts):
+        form = learn_number_form(coded.distinct)
+        if form is None or form.unit:
+            return None
+        values = np.array(numbers_of(coded.distinct, form))
+    _warn_of_unread(column, coded, values, "numbers")
+    return coded.mapped(values)
+
+
+def _are_nearly_all(is_number: np.ndarray, is_known: np.ndarray, counts: np.ndarray) -> bool:
+    """True if nearly all of the known distinct values, or of the known cells, are numbers."""
+    of_distinct, of_cells = int(is_known.sum()), int(counts[is_known].sum())
+    n_cells = int(counts[is_number].sum())
+    return bool(is_number.sum() >= NEARLY_ALL * of_distinct or n_cells >= NEARLY_ALL * of_cells) and n_cells > 0
+
+
+def _plain_number(text: str) -> float:
+    """The number in a text as Python writes it; NaN if there is none."""
+    try:
+        return math.nan if "_" in text else float(text)
+    except ValueError:
+        return math.nan
 
 
 def _as_float(value: Any, name: str) -> float:

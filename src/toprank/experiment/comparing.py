@@ -22,8 +22,8 @@ from toprank.experiment.store import Store
 from toprank.rankers.validation import check_classes, check_labels
 
 CORE = (
-    "red-flags", "metaap", "logistic-l1", "sgbap", "lightgbm", "cart", "treerank-forest", "metaap-forest", "cost-curve",
-    "ebm",
+    "red-flags", "metaap", "scorecard-tree", "scorecard", "logistic-l1", "sgbap", "lightgbm", "cart", "treerank-forest",
+    "metaap-forest", "cost-curve", "ebm",
 )  # fmt: skip
 """Compared first: this library's best models, and one baseline of each kind."""
 

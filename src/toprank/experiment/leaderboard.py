@@ -37,6 +37,12 @@ FEW_POSITIVES = 50
 TOO_GOOD = 0.995
 OWN = "toprank"  # family of the methods that `toprank fit` fits
 
+NOT_OF_THE_MODEL = ("n_jobs", "random_state")
+"""Parameters that say how to fit, not which model: `fit` uses its own."""
+
+FEW_OPTIONS = 1
+"""A model that needs more options than this is recommended only if no other is level."""
+
 NO_TIME, NOT_INSTALLED = "not enough time", "needs the package"
 """Beginnings of the most common reasons for leaving out a method."""
 
@@ -82,6 +88,20 @@ class Entry:
     is_own: bool
     seconds: float
     setting: Mapping[str, Any]
+
+    @property
+    def options(self) -> dict[str, Any]:
+        """Parameters of the estimator that differ from its defaults: options that `toprank fit` needs besides --model.
+
+        Those that say how to fit, not which model, do not count; neither does cv=0, as `fit` estimates hit rates.
+        """
+        estimator = find_method(self.name).make(**self.setting)
+        usual = type(estimator)().get_params(deep=False)
+        return {
+            name: value
+            for name, value in estimator.get_params(deep=False).items()
+            if name not in NOT_OF_THE_MODEL and not (name == "cv" and value == 0) and value != usual[name]
+        }
 
     @property
     def is_level(self) -> bool:
@@ -187,14 +207,15 @@ class Leaderboard:
 
     @property
     def recommended(self) -> Entry | None:
-        """The smallest readable method as good as the best, preferably one that this library fits.
+        """The smallest readable method as good as the best, preferably one that this library fits without options.
 
         The best if no readable one is as good; None if there are too few splits to tell.
         """
         level = self.level_readable
         if not level:
             return self.best if self.can_tell or self.best_readable is None else None
-        return next((entry for entry in level if entry.is_own), level[0])
+        own = [entry for entry in level if entry.is_own]
+        return next((entry for entry in own if len(entry.options) <= FEW_OPTIONS), [*own, *level][0])
 
     def frame(self) -> polars.DataFrame:
         """The leaderboard as a table."""
@@ -287,16 +308,19 @@ class Leaderboard:
             text = f"Take {_named(chosen)}: it is the best of these, and readable."
         else:
             loses = max(chosen.gap.value, 0.0)
-            smallest = "the smallest readable model" if len(level) > 1 else "readable, and"
+            is_smallest = not any(entry.is_own for entry in level[: level.index(chosen)])
+            smallest = "the smallest readable model" if len(level) > 1 and is_smallest else "readable, and"
             text = (
                 f"Take {_named(chosen)}: it is {smallest} level with the best ({best.title}). It is behind by "
                 f"{100 * loses:.1f} points of average precision, which may be noise (95 % interval "
                 f"{_range(chosen.gap)})."
             )
-        smaller = [entry for entry in level[: level.index(chosen)] if not entry.is_own]
-        if smaller:
-            names = " and ".join(_named(entry) for entry in smaller)
-            text += f" {names} {'is' if len(smaller) == 1 else 'are'} smaller and level, too, but not made by toprank."
+        smaller = level[: level.index(chosen)]
+        for is_own, why in ((False, "not made by toprank"), (True, "fitted only with several options")):
+            entries = [entry for entry in smaller if entry.is_own == is_own]
+            names = " and ".join(_named(entry) for entry in entries)
+            if names:
+                text += f" {names} {'is' if len(entries) == 1 else 'are'} smaller and level, too, but {why}."
         return text
 
 

@@ -159,6 +159,28 @@ def scorecard_summary(scoring: Scoring, columns: Sequence[Column], spread: np.nd
     return f"scorecard of {len(names):,} column{'' if len(names) == 1 else 's'}: {listed}{rest}"
 
 
+def no_split_text(n_leaves: int, summary: str, ccp_alpha: object) -> str:
+    """Return a sentence for a tree without splits whose only leaf has a scorecard; empty for other trees.
+
+    Parameters
+    ----------
+    n_leaves : int
+    summary : str
+        What `scorecard_summary` returns.
+    ccp_alpha : object
+        Parameter of the model; "cv" if held-out cases chose the size of the tree.
+
+    Examples
+    --------
+    >>> no_split_text(1, "scorecard of 2 columns: age, sector", "cv")
+    'No split helped on held-out cases, so this model is a scorecard without a tree.'
+    """
+    if n_leaves != 1 or not summary:
+        return ""
+    why = "No split helped on held-out cases" if ccp_alpha == "cv" else "The tree has no split"
+    return f"{why}, so this model is a scorecard without a tree."
+
+
 def scorecard_shares(scoring: Scoring, spread: np.ndarray | None) -> list[float] | None:
     """Return the share of each column in the spread of a scorecard's points, 0 to 1; None without a card or its spread.
 

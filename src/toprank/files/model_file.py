@@ -228,7 +228,9 @@ def read_model_parts(path: str | Path) -> tuple[dict[str, Any], dict[str, np.nda
 def _read_head(path: Path) -> tuple[dict[str, Any], bytes]:
     """`model.json`, after every check that needs no estimator, and the raw arrays of the file."""
     if not path.exists():
-        raise FileNotFoundError(f"There is no model file {path}. Hint: check the path; `save` writes it.")
+        raise FileNotFoundError(
+            f"There is no model file {path}. Hint: check the path; `toprank fit`, or `save` in Python, writes one."
+        )
     try:
         check_is_file(path)
         head, raw = read_members(path)
@@ -237,7 +239,8 @@ def _read_head(path: Path) -> tuple[dict[str, Any], bytes]:
         raise ModelFileError(str(error)) from None
     except NotAModelError:
         raise ModelFileError(
-            f"{path} is a zip file but not a toprank model. Hint: use a file that `save` wrote."
+            f"{path} is a zip file but not a toprank model. Hint: use a file written by `toprank fit`, or by `save` in "
+            "Python."
         ) from None
     except UNREADABLE as error:
         raise ModelFileError(
@@ -262,7 +265,10 @@ def _read_arrays(path: Path, raw: bytes) -> dict[str, np.ndarray]:
 
 def _check_header(path: Path, info: Any, raw: bytes) -> None:
     if not isinstance(info, dict) or info.get("format") != FORMAT:
-        raise ModelFileError(f"{path} is a zip file but not a toprank model. Hint: use a file that `save` wrote.")
+        raise ModelFileError(
+            f"{path} is a zip file but not a toprank model. Hint: use a file written by `toprank fit`, or by `save` in "
+            "Python."
+        )
     version = info.get("format_version")
     if version != FORMAT_VERSION:
         is_older = isinstance(version, int) and version < FORMAT_VERSION

@@ -42,6 +42,20 @@ OF_TRAINING = "training"
 """Source of rates from the training cases of a model: they are optimistic."""
 
 
+def random_average_precision(n_cases: float, n_positives: float) -> float:
+    """Expected average precision of a random order: a little more than the share of positives if cases are few.
+
+    Examples
+    --------
+    >>> round(random_average_precision(400, 20), 3), round(random_average_precision(400_000, 20_000), 3)
+    (0.063, 0.05)
+    """
+    if n_cases <= 1.0:
+        return 1.0
+    harmonic = math.log(n_cases) + 0.5772156649015329 + 0.5 / n_cases
+    return ((max(n_positives, 1.0) - 1.0) / (n_cases - 1.0) * (n_cases - harmonic) + harmonic) / n_cases
+
+
 @dataclass(frozen=True, eq=False)
 class HitRates:
     """Hit rate expected among new cases: a non-decreasing function of the score.
@@ -97,6 +111,30 @@ class HitRates:
     def scores_of_cases(self) -> np.ndarray:
         """The kept scores that training cases have, increasing: float64."""
         return self.score[np.diff(self.share, append=0.0) < 0]
+
+    def is_near_chance(self, base_rate: float, n_positives: float) -> bool:
+        """True if the average precision on unseen cases is not clearly above that of a random order.
+
+        It has to be above it by more than two standard errors of a share of as many cases as there are positives.
+
+        Parameters
+        ----------
+        base_rate : float
+            Share of positives.
+        n_positives : float
+            Positives among the unseen cases.
+
+        Examples
+        --------
+        >>> from toprank.metrics import HitRates
+        >>> def rates(found):
+        ...     return HitRates([0.0, 1.0], [0.1, 0.5], [1000.0, 0.0], 1.0, "5-fold cross-validation", found, 0.04)
+        >>> rates(0.12).is_near_chance(0.1, 100), rates(0.2).is_near_chance(0.1, 100)
+        (True, False)
+        """
+        error = math.sqrt(self.average_precision * (1.0 - self.average_precision) / max(n_positives, 1.0))
+        by_chance = random_average_precision(max(1.0, n_positives / base_rate), n_positives)
+        return self.average_precision - 2.0 * error <= by_chance
 
     def at(self, score: np.ndarray) -> np.ndarray:
         """Expected rate of new cases with these scores, float64."""

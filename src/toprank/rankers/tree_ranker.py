@@ -36,6 +36,7 @@ from toprank.export import (
     CARD_TITLE,
     WIDTH,
     checked_spread,
+    no_split_text,
     rules_text,
     scorecard_features,
     scorecard_lines,
@@ -302,7 +303,9 @@ class TreeRanker(OneTree, BinnedRanker):
         lines = super().summary()
         if not self._has_scorecard:
             return lines
-        return f"{lines}\ninside leaves: {scorecard_summary(self.tree_.scoring, self.columns_, self._points_spread)}"
+        inside = scorecard_summary(self.tree_.scoring, self.columns_, self._points_spread)
+        alone = no_split_text(self.tree_.n_leaves, inside, getattr(self, "ccp_alpha", None))
+        return "\n".join([lines, f"inside leaves: {inside}", *([alone] if alone else [])])
 
     def explain(self, X: Any) -> list[Explanation]:
         """Explain the score of each row: its path in words, in original units, categories by name."""

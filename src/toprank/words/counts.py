@@ -34,6 +34,28 @@ def plural(n: float, noun: str, nouns: str = "") -> str:
     return f"{count(n)} {noun if count(n) == '1' else nouns or f'{noun}s'}"
 
 
+def hits_in_words(hits: float) -> str:
+    """Return an expected number of hits, rounded; a small one is not called none.
+
+    Examples
+    --------
+    >>> hits_in_words(97.3), hits_in_words(1.2), hits_in_words(0.4)
+    ('97 hits', '1 hit', 'fewer than 1 hit')
+    """
+    return plural(round(hits), "hit") if round(hits) else "fewer than 1 hit"
+
+
+def row_text(place: int) -> str:
+    """Return a row of a file in words, given its place from 0; the line with the names of the columns does not count.
+
+    Examples
+    --------
+    >>> row_text(3)
+    'row 4 (counted from 1)'
+    """
+    return f"row {place + 1:,} (counted from 1)"
+
+
 def every(n: int, of_one: str, of_several: str) -> str:
     """Return a subject with its verb for all of n things.
 

@@ -18,6 +18,7 @@ from toprank.rankers.ensemble.treerank_forest import TreeRankForest
 from toprank.rankers.greedy.ranking_tree import RankingTree
 from toprank.rankers.meta.meta_ap import MetaAP
 from toprank.rankers.meta.treerank import TreeRank
+from toprank.rankers.points.card import Card as PointsCard
 from toprank.rankers.points.red_flags import RedFlags
 from toprank.tree.scoring import Card
 
@@ -149,8 +150,12 @@ def size_of_ranker(ranker: Any) -> tuple[int, str]:
 
 def conditions_and_bins(ranker: RedFlags) -> tuple[int, str]:
     """What a person has to read of rules and a card: conditions, and different points of the card."""
-    bins = sum(len(set(shape.points.tolist())) for shape in ranker.card_.shapes)
-    return ranker.flags_.n_conditions + bins, "conditions and bins"
+    return ranker.flags_.n_conditions + bins_of(ranker.card_), "conditions and bins"
+
+
+def bins_of(card: PointsCard) -> int:
+    """Different points of a card, counted per column: what a person reads."""
+    return sum(len(set(shape.points.tolist())) for shape in card.shapes)
 
 
 def leaves_of_ensemble(ranker: Any) -> tuple[int, str]:

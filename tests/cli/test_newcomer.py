@@ -1,0 +1,194 @@
+"""What a newcomer trips over: files that are not quite right, models that learned nothing, pipes."""
+
+import json
+import os
+import subprocess
+import sys
+
+import numpy as np
+import polars as pl
+import pytest
+
+import toprank
+from cli_files import HEADER, case_lines, fit_cases, run, write_cases
+from toprank.register import ENTRIES
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    return tmp_path_factory.mktemp("newcomer")
+
+
+@pytest.fixture(scope="module")
+def model(folder):
+    return fit_cases(folder)
+
+
+def cells_replaced(path, column, value_of):
+    """Write the small table with other cells in one column."""
+    at = HEADER.split(",").index(column)
+    rows = [line.split(",") for line in case_lines()]
+    for i, row in enumerate(rows):
+        row[at] = value_of(i, row[at])
+    return write_cases(path, lines=[",".join(row) for row in rows])
+
+
+# --- files to score -----------------------------------------------------------------------------------------
+
+
+def test_a_stray_word_among_numbers_counts_as_missing(model, folder, tmp_path):
+    new = cells_replaced(tmp_path / "new.csv", "amount", lambda i, cell: "unknown" if i == 10 else cell)
+    empty = cells_replaced(tmp_path / "empty.csv", "amount", lambda i, cell: "" if i == 10 else cell)
+    found, expected = (run("topk", model, file, "--k", 300, "--json") for file in (new, empty))
+    assert found.code == 0, found.err
+    assert json.loads(found.out)["alerts"] == json.loads(expected.out)["alerts"]
+    assert json.loads(found.out)["notes"] == [
+        "Column 'amount' is read as numbers, but 1 cell holds none, such as 'unknown'; it counts as missing. "
+        "Hint: fix such cells, or leave them empty."
+    ]
+
+
+def test_words_in_every_tenth_cell_are_allowed_and_more_are_not(model, tmp_path):
+    few = cells_replaced(tmp_path / "few.csv", "staff", lambda i, cell: "?" if i % 10 == 0 else cell)
+    assert run("evaluate", model, few, "--label", "fraud").code == 0
+    many = cells_replaced(tmp_path / "many.csv", "staff", lambda i, cell: f"? {i}" if i % 5 == 0 else cell)
+    done = run("evaluate", model, many, "--label", "fraud")
+    assert done.code == 2
+    assert "held numbers in training but holds text in many.csv: '? 0' in row 1 (counted from 1)." in done.err
+
+
+def test_columns_that_lost_their_values_are_noted(model, tmp_path):
+    def lost(*names):
+        frame = pl.read_csv(tmp_path.joinpath(write_cases(tmp_path / "h.csv")))
+        frame.with_columns(pl.lit(None).alias(name) for name in names).write_csv(tmp_path / "new.csv")
+        return run("topk", model, tmp_path / "new.csv", "--k", 3).err
+
+    told = "in all 300 rows, but had values in training. Hint: "
+    assert f"Note: Column 'amount' is empty {told}" in lost("amount")
+    assert f"Note: Columns 'sector' and 'amount' are empty {told}" in lost("amount", "sector")
+    assert lost() == ""
+
+
+def test_amounts_may_be_written_as_text(model, folder, tmp_path):
+    plain = run("evaluate", model, folder / "history.csv", "--label", "fraud", "--amount", "amount", "--json")
+    for form in ("${:,.2f}", "{:,.0f} EUR"):
+        frame = pl.read_csv(folder / "history.csv")
+        texts = [form.format(amount) for amount in frame["amount"].to_list()]
+        frame.with_columns(worth=pl.Series(texts)).write_csv(tmp_path / "new.csv")
+        done = run("evaluate", model, tmp_path / "new.csv", "--label", "fraud", "--amount", "worth", "--json")
+        assert done.code == 0, done.err
+        assert json.loads(done.out)["gains"] == json.loads(plain.out)["gains"]
+    frame.with_columns(worth=pl.Series(["much", *texts[1:]])).write_csv(tmp_path / "new.csv")
+    done = run("evaluate", model, tmp_path / "new.csv", "--label", "fraud", "--amount", "worth")
+    assert (done.code, "found 'much' in row 1 (counted from 1)" in done.err) == (2, True)
+
+
+# --- models that learned little -----------------------------------------------------------------------------
+
+
+def test_a_model_that_learned_nothing_is_called_so(tmp_path):
+    rng = np.random.default_rng(0)
+    n = 600
+    frame = pl.DataFrame({"a": rng.normal(size=n), "b": rng.normal(size=n)})
+    label = (rng.random(n) < 0.08).astype(int)
+    frame.with_columns(noise=label, clear=(frame["a"] > 1.2).cast(int)).write_csv(tmp_path / "h.csv")
+    for outcome, other, is_near in (("noise", "clear", True), ("clear", "noise", False)):
+        how = ("--label", outcome, "--drop", other, "--model", "tree", "-o", tmp_path / "m.toprank")
+        said = " ".join(run("fit", tmp_path / "h.csv", *how).out.split())
+        assert ("This is hardly better than a random order" in said) == is_near
+        done = json.loads(run("fit", tmp_path / "h.csv", *how, "--json").out)
+        assert done["judged"]["is_near_chance"] is is_near
+        said = run("evaluate", tmp_path / "m.toprank", tmp_path / "h.csv", "--label", "noise").out
+        if outcome == "clear":
+            assert "This is hardly better than a random order" in said
+    said = run("evaluate", tmp_path / "m.toprank", tmp_path / "h.csv", "--label", "clear").out
+    assert "hardly better" not in said
+
+
+def test_a_tree_of_one_leaf_is_called_a_scorecard(tmp_path):
+    alone = "so this model is a scorecard without a tree."
+    pruned = fit_cases(tmp_path, "--set", "leaf_score=linear", "--set", "min_samples_leaf=200")
+    fitted = toprank.load(pruned)
+    assert fitted.n_leaves_ == 1
+    said = run("describe", pruned).out
+    assert f"No split helped on held-out cases, {alone}" in said
+    assert "The only rule" not in said
+    assert alone in fitted.summary()
+    split = fit_cases(tmp_path, "--set", "leaf_score=linear")
+    assert toprank.load(split).n_leaves_ > 1
+    assert alone not in run("describe", split).out
+
+
+# --- the command line ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("args", [("--help",), ("describe", "{}"), ("describe", "{}", "--json")])
+def test_a_closed_pipe_ends_the_command_quietly(model, args):
+    reader, writer = os.pipe()
+    os.close(reader)
+    command = [sys.executable, "-m", "toprank", *(arg.format(model) for arg in args)]
+    done = subprocess.run(command, stdout=writer, stderr=subprocess.PIPE, text=True, check=False)
+    os.close(writer)
+    assert (done.returncode, done.stderr) == (141, "")
+
+
+def test_describe_shows_codes_as_written(tmp_path):
+    lines = [line.replace("C", "00", 1) for line in case_lines()]
+    done = run("describe", write_cases(tmp_path / "h.csv", lines=lines), "--json")
+    column = json.loads(done.out)["columns"][0]
+    assert (column["name"], column["kind"]) == ("case_id", "category")
+    assert column["values"].startswith("000000, 000001, ")
+    assert json.loads(done.out)["notes"][0].startswith("'case_id' is written with leading zeros; if it identifies")
+
+
+# --- explain ------------------------------------------------------------------------------------------------
+
+
+def test_explain_prints_what_python_returns(model, folder):
+    history = folder / "history.csv"
+    table = pl.read_csv(history)
+    expected = toprank.load(model).explain(table[[7]])[0]
+    done = run("explain", model, history, "--row", 7)
+    assert (done.code, done.out) == (0, f"Row 7 of history.csv (counted from 0)\n{expected}\n")
+    done = run("explain", model, history, "--id", "case_id=C0007", "--json")
+    found = json.loads(done.out)
+    assert (found["row"], found["text"]) == (7, str(expected))
+    assert found["explanation"] == expected.to_dict()
+
+
+@pytest.mark.parametrize(
+    ("args", "expected"),
+    [
+        ((), "got neither --row nor --id; expected one of them."),
+        (("--row", 1, "--id", "case_id=C0001"), "got both --row and --id; expected one of them."),
+        (("--row", 300), "--row must be from 0 to 299, as history.csv has 300 rows, got 300."),
+        (("--id", "C0001"), "--id must be COLUMN=VALUE, got 'C0001'."),
+        (("--id", "caseid=C0001"), "has no such column (6 columns read). Hint: did you mean 'case_id'?"),
+        (("--id", "case_id=C00071"), "No row of history.csv has 'C00071' in column 'case_id'. Hint: did you mean "),
+        (
+            ("--id", "sector=retail"),
+            "100 rows of history.csv have 'retail' in column 'sector', the first",
+        ),
+    ],
+)
+def test_explain_needs_one_case(model, folder, args, expected):
+    done = run("explain", model, folder / "history.csv", *args)
+    assert (done.code, done.out) == (2, "")
+    assert expected in done.err
+
+
+QUICK = {"cv": 0, "n_estimators": 3, "random_state": 0, "teacher": None}
+
+
+@pytest.mark.parametrize("entry", [entry for entry in ENTRIES if entry.ranks], ids=lambda entry: entry.name)
+def test_explain_knows_every_ranker(folder, model, tmp_path, entry):
+    table = pl.read_csv(folder / "history.csv")
+    kind = entry.load()
+    known = kind().get_params(deep=False)
+    quick = QUICK | ({"cv": 2} if entry.kind == "curve" else {})
+    ranker = kind(**{name: value for name, value in quick.items() if name in known})
+    ranker.fit(table.drop("case_id", "fraud"), table["fraud"].to_numpy())
+    ranker.save(tmp_path / "m.toprank")
+    done = run("explain", tmp_path / "m.toprank", folder / "history.csv", "--row", 4)
+    assert done.code == 0, done.err
+    assert len(done.out.splitlines()) > 2
