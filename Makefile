@@ -43,7 +43,8 @@ test-nojit: $(VENV)/.stamp-dev ## run the tests of kernels and trees with every 
 
 test-lowest: $(VENV)/.stamp-venv ## run the tests with the oldest supported version of every dependency, in .venv-lowest
 	$(BIN)/python tools/lowest_versions.py dev > $(VENV)/lowest.txt
-	$(MAKE) test VENV=.venv-lowest PIP_ARGS="--constraint $(VENV)/lowest.txt"
+	$(MAKE) test VENV=.venv-lowest PIP_ARGS="--constraint $(VENV)/lowest.txt" \
+	  TEST_ARGS="-W ignore::DeprecationWarning $(TEST_ARGS)" # old packages on top of new ones that they depend on
 
 fuzz: $(VENV)/.stamp-dev ## load 10,000 damaged model files with all bounds checked (some minutes)
 	$(BIN)/python -m pytest -n 0 -m slow tests/files/test_fuzz.py

@@ -357,11 +357,16 @@ def test_an_array_of_another_width():
         model.decision_function(X[:, :1])
 
 
+def test_numbers_written_as_text_are_numbers(fitted, rows):
+    written = rows.assign(size=rows["size"].map(repr))
+    assert np.array_equal(fitted.decision_function(written), fitted.decision_function(rows))
+
+
 def test_retyped_columns(fitted, rows):
     with pytest.raises(
         TypeError, match=r"Column 'size' was a number in training but holds text or categories now\. Hint:"
     ):
-        fitted.decision_function(rows.assign(size=rows["size"].astype(str)))
+        fitted.decision_function(rows.assign(size=rows["place"]))
     with pytest.raises(
         TypeError, match=r"Column 'place' held categories that are strings in training, but holds numbers now\. Hint:"
     ):
@@ -391,7 +396,10 @@ def test_a_column_that_lost_all_its_values_is_missing(fitted, rows):
     for name in rows.columns:
         typed = rows.assign(**{name: rows[name].where(np.zeros(200, bool))})
         untyped = rows.assign(**{name: pd.Series([None] * 200, dtype=object)})
-        assert np.array_equal(fitted.decision_function(typed), fitted.decision_function(untyped))
+        with pytest.warns(UserWarning, match=f"Column '{name}' is empty in all 200 rows") as caught:
+            scores = [fitted.decision_function(each) for each in (typed, untyped)]
+        assert len(caught) == 2
+        assert np.array_equal(*scores)
 
 
 # Numbers asked for

@@ -257,6 +257,7 @@ def check_rules_account_for_every_training_case(model, case):
 # Categories
 
 
+@pytest.mark.filterwarnings("ignore:Column.* empty in all")
 @pytest.mark.parametrize("kind", EVERY)
 def test_an_unseen_category_is_scored_like_a_missing_value_with_a_warning(kind):
     X, y = make_cases(600)

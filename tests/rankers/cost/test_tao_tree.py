@@ -281,6 +281,7 @@ def test_sums_weigh_categories_as_if_they_were_one_hot():
     assert roc_auc(y_new, single.decision_function(X_new)) < 0.8
 
 
+@pytest.mark.filterwarnings("ignore:Column.* empty in all")
 def test_a_sum_with_categories_scores_missing_and_unknown_ones_and_rows_alone(tmp_path):
     X, y = additive(800)
     X["size"] = y + np.random.default_rng(2).normal(size=800)

@@ -50,6 +50,7 @@ def label(model, X):
     return model.predict(X)
 
 
+@pytest.mark.filterwarnings("ignore:Column.* empty in all")
 @fewer(2)
 @given(
     tables(kinds=NUMBERS),
@@ -69,6 +70,7 @@ def test_raising_a_column_never_moves_the_score_of_a_ranking_tree_the_wrong_way(
     check_directions(model.fit(X, y, weight), X, directions, score, rate)
 
 
+@pytest.mark.filterwarnings("ignore:Column.* empty in all")
 @fewer(4)
 @given(tables(kinds=NUMBERS), st.data())
 def test_raising_a_column_never_moves_score_or_label_of_a_cost_tree_the_wrong_way(table, data):
