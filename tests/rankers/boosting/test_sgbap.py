@@ -103,6 +103,7 @@ def noisy_rows():
 
 def rounds_of(model, X, is_positive):
     model.n_positives_ = float(is_positive.sum())
+    model.blend_ = model.blend
     return Rounds(rounds.Rows(X, is_positive, np.ones(len(X)), ["q"] * X.shape[1]), model._settings())
 
 
@@ -257,3 +258,14 @@ def test_bad_settings_are_refused(audit):
         SGBAP("hinge").fit(audit.X, audit.y)
     with pytest.raises(InputError, match="device is 'tpu'"):
         SGBAP(device="tpu").fit(audit.X, audit.y)
+
+
+@pytest.mark.parametrize("seed", [0, 3])
+def test_folds_choose_whether_the_surrogate_pays(seed):
+    data = make_audit(1500, random_state=seed)
+    fits = {blend: SGBAP(blend=blend, n_estimators=80, warm_up=10).fit(data.X, data.y) for blend in (0.8, 0.0, "auto")}
+    best = {blend: model.learning_curve_["average_precision"].max() for blend, model in fits.items()}
+    chosen = 0.0 if best[0.0] > best[0.8] else 0.8
+    assert fits["auto"].blend_ == chosen
+    assert best["auto"] == max(best[0.0], best[0.8])
+    assert np.array_equal(fits["auto"].decision_function(data.X), fits[chosen].decision_function(data.X))

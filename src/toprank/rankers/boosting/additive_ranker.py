@@ -6,6 +6,7 @@ import warnings
 from abc import abstractmethod
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from numbers import Integral, Real
 from typing import Any, Protocol
 
@@ -70,6 +71,33 @@ class Growing(Protocol):
         """The trees so far."""
 
 
+@dataclass(frozen=True, eq=False)
+class Followed:
+    """What boosting in folds has shown.
+
+    Attributes
+    ----------
+    n_rounds : int
+        For the model of all cases.
+    unseen : Unseen
+        The held-out cases, each scored after as many rounds as are best for the other folds.
+    curve : dict of arrays
+        See `AdditiveRanker.learning_curve_`.
+    is_complete : bool
+        False: an interrupt ended it.
+    """
+
+    n_rounds: int
+    unseen: Unseen
+    curve: dict[str, np.ndarray]
+    is_complete: bool
+
+    @property
+    def average_precision(self) -> float:
+        """That of held-out cases after the best round, the mean over the folds."""
+        return float(self.curve["average_precision"].max())
+
+
 class AdditiveRanker(Ranker):
     """Base of the rankers that add up trees; a subclass says how they grow.
 
@@ -111,7 +139,8 @@ class AdditiveRanker(Ranker):
         self.learning_curve_ = {}
         n_rounds, unseen = self.n_estimators, None
         if folds:
-            n_rounds, unseen = self._follow_folds(data, folds, threads)
+            followed = self._follow_folds(data, folds, threads)
+            n_rounds, unseen, self.learning_curve_ = followed.n_rounds, followed.unseen, followed.curve
         self._grow(data, n_rounds, threads)
         rows = data.sample(COVER_ROWS)
         self.trees_ = self.trees_.with_cover(data.X[rows], weights_of(data)[rows])
@@ -130,18 +159,14 @@ class AdditiveRanker(Ranker):
         """Keep what has grown."""
         self.trees_ = growing.trees()
 
-    def _follow_folds(self, data: Cases, folds: list[Fold], threads: Threads) -> tuple[int, Unseen]:
-        """Boost in all folds side by side until held-out cases gain nothing more.
-
-        Returns the number of rounds, and the held-out cases, each scored after as many rounds as are best for the other
-        folds.
-        """
+    def _follow_folds(self, data: Cases, folds: list[Fold], threads: Threads) -> Followed:
+        """Boost in all folds side by side until held-out cases gain nothing more."""
         runs = [
             FoldRun(data, fold, self._start(data, fold.inside, fold.weight, threads, fold.held_out)) for fold in folds
         ]
         patience = self.early_stopping_rounds or self.n_estimators
         steps = progress(range(self.n_estimators), self.n_estimators, "folds", self.verbose > 0, lambda: note)
-        note = ""
+        note, is_complete = "", True
         try:
             for turn in steps:
                 for run in runs:
@@ -156,16 +181,17 @@ class AdditiveRanker(Ranker):
             if self.on_interrupt != "keep" or min(len(run.precision) for run in runs) == 0:
                 raise
             warnings.warn(KEPT.format(min(len(run.precision) for run in runs)), stacklevel=5)
+            is_complete = False
         n_rounds = min(len(run.precision) for run in runs)
         curves = np.array([run.precision[:n_rounds] for run in runs])
         top = np.array([run.precision_at_k[:n_rounds] for run in runs])
-        self.learning_curve_ = _curve(curves.mean(axis=0), top.mean(axis=0))
         parts = []
         for i, run in enumerate(runs):
             others = np.delete(curves, i, axis=0) if len(runs) > 1 else curves
             parts.append(run.held_out(self._scorer(run.growing, best_round(others.mean(axis=0)))))
         n_of_all = min(rounds_of_all(best_round(curves.mean(axis=0)), len(runs)), self.n_estimators)
-        return n_of_all, Unseen(parts, by_folds(len(parts)))
+        curve = _curve(curves.mean(axis=0), top.mean(axis=0))
+        return Followed(n_of_all, Unseen(parts, by_folds(len(parts))), curve, is_complete)
 
     def _scorer(self, growing: Any, n_rounds: int) -> Callable[[np.ndarray], np.ndarray]:
         """The scores of encoded rows after so many rounds, as a function."""

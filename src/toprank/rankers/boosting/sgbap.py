@@ -5,10 +5,20 @@ from __future__ import annotations
 from numbers import Integral, Real
 from typing import Any, Self
 
+import numpy as np
+
 from toprank._compat import HasMethods, Interval, StrOptions
+from toprank._core.threads import Threads
+from toprank.data.cases import Cases
+from toprank.errors import InputError
+from toprank.rankers.boosting.additive_ranker import Followed
 from toprank.rankers.boosting.booster import BOOSTER_CONSTRAINTS
 from toprank.rankers.boosting.losses import Blend, ExponentialAP, Logistic, Loss, SigmoidAP
 from toprank.rankers.boosting.warm_booster import WarmBooster
+from toprank.rankers.unseen import Fold, Unseen
+
+BLEND = 0.8
+"""Share of the surrogate where it pays."""
 
 
 class SGBAP(WarmBooster):
@@ -26,8 +36,9 @@ class SGBAP(WarmBooster):
         vanish more easily.
     alpha : float, default 0.7
         Steepness of the surrogate: the larger, the more the very top counts.
-    blend : float, default 0.8
-        Share of the surrogate in a round, the rest is the logistic loss. 1 = the surrogate alone.
+    blend : float or "auto", default "auto"
+        Share of the surrogate in a round, the rest is the logistic loss. 1 = the surrogate alone. "auto": 0.8, or 0 if
+        held-out cases are ranked better without the surrogate; both are tried in the folds. With cv=0 it is 0.8.
     warm_up : int, default 50
         First rounds, which lower the logistic loss alone.
     n_estimators : int, default 400
@@ -76,6 +87,8 @@ class SGBAP(WarmBooster):
     ----------
     trees_ : AdditiveTrees
     n_rounds_ : int
+    blend_ : float
+        The share of the surrogate that was used.
     init_ : estimator or None
         The fitted `init`.
     learning_curve_ : dict of arrays
@@ -107,7 +120,7 @@ class SGBAP(WarmBooster):
         **BOOSTER_CONSTRAINTS,
         "surrogate": [StrOptions({"exp", "sigmoid"})],
         "alpha": [Interval(Real, 0, None, closed="neither")],
-        "blend": [Interval(Real, 0, 1, closed="both")],
+        "blend": [Interval(Real, 0, 1, closed="both"), StrOptions({"auto"})],
         "warm_up": [Interval(Integral, 0, None, closed="left")],
         "line_search": ["boolean"],
         "init": [HasMethods(["fit"]), None],
@@ -118,7 +131,7 @@ class SGBAP(WarmBooster):
         surrogate: str = "exp",
         *,
         alpha: float = 0.7,
-        blend: float = 0.8,
+        blend: float | str = "auto",
         warm_up: int = 50,
         n_estimators: int = 400,
         learning_rate: float = 0.05,
@@ -184,8 +197,38 @@ class SGBAP(WarmBooster):
                                      "learning_rate": 1.0, "colsample_bytree": 1.0, "line_search": True}  # fmt: skip
         return cls(surrogate, **published | parameters)
 
+    def _fit_model(self, data: Cases, threads: Threads) -> Unseen | None:
+        self.blend_ = BLEND if isinstance(self.blend, str) else float(self.blend)
+        return super()._fit_model(data, threads)
+
+    def _follow_folds(self, data: Cases, folds: list[Fold], threads: Threads) -> Followed:
+        """Boost with the surrogate and, if the folds are to choose, without it; keep what ranks held-out cases better.
+
+        The surrogate learns from the top of the training ranking. Where the model is still far from the best that trees
+        can do, it overfits, and the logistic loss gets further.
+        """
+        found = super()._follow_folds(data, folds, threads)
+        if self.blend != "auto" or not found.is_complete:
+            return found
+        self.blend_ = 0.0
+        plain = super()._follow_folds(data, folds, threads)
+        if plain.average_precision > found.average_precision:
+            return plain
+        self.blend_ = BLEND
+        return found
+
     def _loss_of(self, turn: int) -> Loss:
-        if turn < self.warm_up or self.blend == 0:
+        if turn < self.warm_up or self.blend_ == 0:
             return Logistic()
         surrogate = ExponentialAP(self.alpha) if self.surrogate == "exp" else SigmoidAP(self.alpha)
-        return surrogate if self.blend == 1 else Blend(surrogate, self.blend)
+        return surrogate if self.blend_ == 1 else Blend(surrogate, self.blend_)
+
+    def _to_arrays(self) -> dict[str, np.ndarray]:
+        return super()._to_arrays() | {"blend": np.array([self.blend_])}
+
+    def _from_arrays(self, arrays: dict[str, np.ndarray]) -> None:
+        super()._from_arrays(arrays)
+        found = arrays.get("blend", np.array([self.blend if isinstance(self.blend, float) else BLEND]))
+        if found.shape != (1,) or found.dtype != np.float64 or not 0 <= found[0] <= 1:
+            raise InputError("The share of its surrogate is not a number from 0 to 1.")
+        self.blend_ = float(found[0])

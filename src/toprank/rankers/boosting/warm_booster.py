@@ -13,7 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 from toprank._core.threads import Threads
 from toprank.data.cases import Cases
 from toprank.files.model_file import without_prefix
-from toprank.rankers.boosting.additive_ranker import COVER_ROWS, AdditiveRanker, weights_of
+from toprank.rankers.boosting.additive_ranker import COVER_ROWS, AdditiveRanker, Followed, weights_of
 from toprank.rankers.boosting.booster import Booster, rows_of
 from toprank.rankers.boosting.losses import Here
 from toprank.rankers.boosting.rounds import Rounds
@@ -56,7 +56,7 @@ class WarmBooster(Booster):
             rows = data.sample(COVER_ROWS)
             self.start_ = self.start_.with_usual(data.X[rows], data.is_positive[rows], weights_of(data)[rows], threads)
 
-    def _follow_folds(self, data: Cases, folds: list[Fold], threads: Threads) -> tuple[int, Unseen]:
+    def _follow_folds(self, data: Cases, folds: list[Fold], threads: Threads) -> Followed:
         if self.init is not None:
             self._fits.folds = folds
         return super()._follow_folds(data, folds, threads)
