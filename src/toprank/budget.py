@@ -79,15 +79,19 @@ def budget_text(cutoff: Cutoff, *, is_default: bool = False) -> str:
     'budget 200 cases: score >= 0.8750; expect 96 hits in 200 new cases (82 to 110)'
     >>> print(budget_text(Cutoff(200.0, 203.0, 0.875, 0.61, 0.48, 0.41, 0.55, n_tied=12.0)))
     budget 200 cases: score >= 0.8750, which 203 training cases reach (12 tie at the cutoff, and ties are not split); expect 97 hits in as many new cases (83 to 112)
+    >>> budget_text(Cutoff(7.5, 7.0, 0.875, 0.61, 0.48, 0.41, 0.55))
+    'budget 8 cases: score >= 0.8750, which 7 training cases reach; expect 3 hits in as many new cases (3 to 4)'
     """  # noqa: E501
     k, n_above, n_tied = round(cutoff.k), round(cutoff.n_above), round(cutoff.n_tied)
     digits = 0 if cutoff.threshold.is_integer() else 4  # points are whole numbers
-    chosen = " (none given: as many as positives)" if is_default else ""
+    chosen = " (the number of positives, as no budget was given)" if is_default else ""
     text = f"budget {plural(k, 'case')}{chosen}: score >= {cutoff.threshold:.{digits}f}"
     if n_above != k:
         who = f"{n_tied:,} tie at the cutoff" if n_above > k else "the next ones tie"
         reach = "reaches" if n_above == 1 else "reach"
-        text += f", which {plural(n_above, 'training case')} {reach} ({who}, and ties are not split)"
+        text += f", which {plural(n_above, 'training case')} {reach}"
+        if abs(n_above - cutoff.k) > 1.0:  # less is the rounding of a share, or of weights
+            text += f" ({who}, and ties are not split)"
     if cutoff.is_for_new_cases:
         hits, low, high = cutoff.expected_hits
         among = plural(n_above, "new case") if n_above == k else "as many new cases"

@@ -70,7 +70,7 @@ def test_fit_prints_the_page_of_the_default_model(folder, flags):
     assert done.out.startswith("RedFlags\n  size ")
     assert done.out.count("  size ") == 1
     said = " ".join(done.out.split())
-    assert re.search(r" budget 40 cases: score >= -?\d+, which \d+ training cases reach \(", said)
+    assert re.search(r" budget 40 cases: score >= -?\d+, which \d+ training cases reach", said)
     assert re.search(r"; expect \d+ hits in as many new cases \(\d+ to \d+\)", said)
     assert "on new cases, estimated by 2-fold cross-validation" in said
     fitted = toprank.load(path)
@@ -160,7 +160,7 @@ def test_fit_says_what_to_do_next_with_the_budget(folder, tmp_path, budget, opti
     said = " ".join(done.out.split())
     assert f"topk {out} NEW_CASES.csv{option} -o alerts.csv" in said
     origin = (
-        "No --budget was given, so it is the number of past positives, 25 cases of 300; `topk` lists the same share"
+        "No --budget was given, so `topk` lists as large a share of new cases as were positive in training: 25 cases"
     )
     assert (origin in said) == (not budget)
 

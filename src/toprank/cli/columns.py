@@ -295,6 +295,8 @@ def _numbers_of(values: polars.Series, column: Column, file: str) -> polars.Seri
     from toprank.data.encoding import numbers_among_words, read_table
 
     start = f"Column {values.name!r} held numbers in training but holds"
+    if values.dtype in (pl.Categorical, pl.Enum):
+        values = values.cast(pl.String)
     if values.dtype != pl.String:
         kind = kind_in_words(values.dtype)
         raise InputError(f"{start} {kind} in {file}. Hint: convert it to numbers before saving.")

@@ -16,6 +16,9 @@ from toprank.words.nearest import did_you_mean
 if TYPE_CHECKING:
     from toprank.cli.reading import TableFile
 
+MOST_COMPARED = 10_000
+"""Most ids that a mistyped one is compared with."""
+
 
 def explain(
     model: ModelFile,
@@ -48,7 +51,7 @@ def explain(
         got = "neither --row nor --id" if row is None else "both --row and --id"
         raise InputError(
             f"`toprank explain` explains one case, got {got}; expected "
-            " one of them. Hint: for example --row 41, or --id case_id=C0042."
+            "one of them. Hint: for example --row 41, or --id case_id=C0042."
         )
     csv_format = CsvFormat.from_options(sep, encoding)
     ranker, source, frame, features = load_and_read(model, table, terminal, csv_format=csv_format)
@@ -90,7 +93,8 @@ def _row_of(case: str, source: TableFile, columns: list[str]) -> int:
     texts = source.as_written([name])[name].cast(pl.String)
     rows = (texts == value).fill_null(False).arg_true().to_list()
     if not rows:
-        near = did_you_mean(value, texts.drop_nulls().unique().to_list())
+        known = texts.drop_nulls().unique()
+        near = did_you_mean(value, known.to_list()) if len(known) <= MOST_COMPARED else ""
         raise InputError(f"No row of {file} has {value!r} in column {name!r}.{near}")
     if len(rows) > 1:
         raise InputError(

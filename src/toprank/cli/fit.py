@@ -319,8 +319,8 @@ def _origin_of_budget(model: Any) -> str:
         return ""
     k = plural(round(model.cutoff_.k), "case")
     return (
-        f" No --budget was given, so it is the number of past positives, {k} of {count(model.n_cases_)}; `topk` lists "
-        "the same share of new cases."
+        f" No --budget was given, so `topk` lists as large a share of new cases as were positive in training: {k} of "
+        f"{count(model.n_cases_)}."
     )
 
 

@@ -198,8 +198,12 @@ class SGBAP(WarmBooster):
         return cls(surrogate, **published | parameters)
 
     def _fit_model(self, data: Cases, threads: Threads) -> Unseen | None:
-        self.blend_ = BLEND if isinstance(self.blend, str) else float(self.blend)
+        self.blend_ = self._given_blend()
         return super()._fit_model(data, threads)
+
+    def _given_blend(self) -> float:
+        """The share of the surrogate before folds have their say."""
+        return BLEND if isinstance(self.blend, str) else float(self.blend)
 
     def _follow_folds(self, data: Cases, folds: list[Fold], threads: Threads) -> Followed:
         """Boost with the surrogate and, if the folds are to choose, without it; keep what ranks held-out cases better.
@@ -228,7 +232,7 @@ class SGBAP(WarmBooster):
 
     def _from_arrays(self, arrays: dict[str, np.ndarray]) -> None:
         super()._from_arrays(arrays)
-        found = arrays.get("blend", np.array([self.blend if isinstance(self.blend, float) else BLEND]))
+        found = arrays.get("blend", np.array([self._given_blend()]))
         if found.shape != (1,) or found.dtype != np.float64 or not 0 <= found[0] <= 1:
             raise InputError("The share of its surrogate is not a number from 0 to 1.")
         self.blend_ = float(found[0])
