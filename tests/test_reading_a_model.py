@@ -56,11 +56,10 @@ def test_the_claims(tmp_path, monkeypatch):
 
 @pytest.mark.skipif(not CLAIMS.exists(), reason=f"the claims are not at {CLAIMS}")
 @pytest.mark.parametrize("settings", ["", "criterion=ap leaf_score=linear ccp_alpha=0.0"])
-def test_what_fit_prints_last_fits_a_screen(tmp_path, settings):
+def test_what_fit_prints_last_fits_a_screen(tmp_path, monkeypatch, settings):
+    monkeypatch.chdir(tmp_path)  # a long path would wrap
     options = [part for setting in settings.split() for part in ("--set", setting)]
-    done = run(
-        "fit", CLAIMS, "--label", "label", "--model", "metaap", "--cv", 0, *options, "-o", tmp_path / "m.toprank"
-    )
+    done = run("fit", CLAIMS, "--label", "label", "--model", "metaap", "--cv", 0, *options, "-o", "m.toprank")
     assert done.code == 0, done.err
     lines = done.out.splitlines()
     assert len(lines) <= SCREEN[1]

@@ -156,7 +156,6 @@ def model_card(
     told = dict(info.get("facts", {}))
     size_in_words = told.pop("size", "")
     size = curve_size(figures, is_chosen) if entry_of(info["class"]).kind == "curve" else model_size(figures)
-    budget = budget_text(Cutoff.from_dict(info["cutoff"]), is_default=info["parameters"].get("budget") is None)
     rows = [
         ("size", size or size_in_words),
         (
@@ -166,7 +165,7 @@ def model_card(
         ("outcome", f"looks for {classes[positive]!r}, the other is {classes[1 - positive]!r}"),
         ("columns", columns_in_words(info)),
         ("main columns", main_columns(info, card_shares) or no_columns),
-        ("budget", budget.removeprefix("budget ")),
+        ("budget", budget_text(Cutoff.from_dict(info["cutoff"])).removeprefix("budget ")),
     ]
     known = [row for row in rows if row[1]]
     return Group(Text(info["class"], style="bold"), facts([*known, *told.items(), *more]))
