@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 import narwhals as nw
 import numpy as np
 
+from toprank.data.bands import ordered_bands
 from toprank.data.dates import (
     NAMES,
     days_of_series,
@@ -283,7 +284,8 @@ def _learn_values(table: Table, i: int, is_chosen: bool, is_judged: bool) -> lis
         reason = _text_left_out(distinct, n_known, len(codes) - n_known)
         if reason is not None:
             return reason
-    return [_learn_categories(name, table.counts(i))]
+    column = _learn_categories(name, table.counts(i))
+    return [column if is_declared else _in_order(column)]
 
 
 def _date_columns(name: str, form: str, days: np.ndarray, is_judged: bool) -> list[Column] | str:
@@ -310,6 +312,15 @@ def _with_free_names(columns: list[Column], taken: set[str]) -> list[Column]:
         taken.add(name)
         out.append(replace(column, name=name))
     return out
+
+
+def _in_order(column: Column) -> Column:
+    """Column with categories in ascending order if they are bands, such as 15-19 and 20-24."""
+    names = column.categories or ()
+    if column.shared or not names or not isinstance(names[0], str):
+        return column
+    ordered = ordered_bands([str(name) for name in names])
+    return column if ordered is None else replace(column, categories=ordered, is_ordered=True)
 
 
 def _learn_categories(name: str, counts: Counter[Any]) -> Column:

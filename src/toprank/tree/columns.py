@@ -23,8 +23,6 @@ PARTS = ("", "month", "weekday")
 EPOCH = datetime(1970, 1, 1)
 MILLISECONDS = 86_400_000
 """Milliseconds per day. Dates are days since 1970-01-01, to the millisecond."""
-RESOLUTIONS = {"day": MILLISECONDS, "minute": 60_000, "second": 1_000, "millisecond": 1}
-"""Resolutions of a date's text, in milliseconds."""
 USUAL_SHARE = 0.5
 """A value that more than this share of the cases have is the usual one."""
 
@@ -91,6 +89,8 @@ class Column:
         Whether dates have a time of day; if not, a date is a whole number of days.
     usual : Usual or None
         Usual values in training; None if unknown.
+    is_ordered : bool
+        Whether the categories are bands in ascending order, such as 15-19 and 20-24.
 
     Examples
     --------
@@ -109,6 +109,7 @@ class Column:
     unit: str = ""
     has_time: bool = False
     usual: Usual | None = None
+    is_ordered: bool = False
 
     @property
     def is_categorical(self) -> bool:
@@ -133,6 +134,8 @@ class Column:
         if self.form in NUMBER_FORMS:
             comma = ", decimal comma" if self.form == NUMBER_FORMS[1] else ""
             return f"number written as text{f' ({self.unit})' if self.unit else ''}{comma}"
+        if self.is_ordered and self.categories:
+            return f"{len(self.categories):,} bands, {self.categories[0]} to {self.categories[-1]}"
         return {"dmy": "date, day first", "mdy": "date, month first", "ymd": "date, year first"}.get(self.form, "")
 
     @property
@@ -146,17 +149,12 @@ class Column:
         last = code == len(self.categories) - 1
         return (self.categories[code], *self.shared) if last else (self.categories[code],)
 
-    def date_text(self, days: float, resolution: str = "millisecond") -> str:
-        """Return a date in ISO 8601, rounded down.
+    def date_text(self, days: float) -> str:
+        """Return a date, as days since 1970-01-01, in ISO 8601, rounded down to the millisecond.
 
-        Parameters
-        ----------
-        days : float
-            Since 1970-01-01.
-        resolution : "day", "minute", "second" or "millisecond"
-            Finest resolution shown; a date at midnight has no time. Columns without times show days.
+        A date at midnight has no time; columns without times show days.
         """
-        size = RESOLUTIONS[resolution if self.has_time else "day"]
+        size = 1 if self.has_time else MILLISECONDS
         # Days and milliseconds are not exact in binary: a value just below a whole millisecond means that millisecond.
         try:
             whole = math.floor((days * MILLISECONDS + 0.01) / size) * size
@@ -192,7 +190,7 @@ class Column:
             out["usual"] = list(astuple(self.usual))
         if self.categories is not None:
             out["categories"] = list(self.categories)
-        rest = ("shared", "source", "form", "part", "unit", "has_time")
+        rest = ("shared", "source", "form", "part", "unit", "has_time", "is_ordered")
         values = {name: getattr(self, name) for name in rest}
         return out | {name: list(v) if isinstance(v, tuple) else v for name, v in values.items() if v}
 
@@ -202,7 +200,7 @@ class Column:
         texts = {name: data.get(name, "") for name in ("source", "form", "part", "unit")}
         if not all(isinstance(text, str) for text in (data["name"], *texts.values())):
             raise InputError(f"Column {data['name']!r} has a name or a form that is not text.")
-        flags = data["has_missing"], data.get("has_time", False)
+        flags = data["has_missing"], data.get("has_time", False), data.get("is_ordered", False)
         if not all(isinstance(flag, bool) for flag in flags):
             raise InputError(f"Column {data['name']!r} has a flag that is neither true nor false.")
         named = [*data.get("categories", ()), *data.get("shared", ())]
@@ -215,6 +213,7 @@ class Column:
             tuple(data.get("shared", ())),
             data["has_missing"],
             has_time=bool(data.get("has_time", False)),
+            is_ordered=bool(data.get("is_ordered", False)),
             usual=usual,
             **texts,
         )
@@ -223,6 +222,8 @@ class Column:
             raise InputError(
                 f"Column {column.name!r} has an unknown kind: {data['kind']!r} from {column.form!r} {column.part!r}."
             )
+        if column.is_ordered and (column.shared or not column.categories or column.form):
+            raise InputError(f"Column {column.name!r} is ordered, but is not a column of bands.")
         if usual is not None and column.categories is not None and usual.value not in range(len(column.categories)):
             raise InputError(f"The most frequent category of column {column.name!r} is not one of its categories.")
         return column

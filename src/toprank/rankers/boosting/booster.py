@@ -129,8 +129,9 @@ class Booster(AdditiveRanker):
 
 
 def feature_types(data: Cases) -> list[str]:
-    """XGBoost's type of each column: "c" for categories, "q" for numbers."""
-    return ["c" if is_category else "q" for is_category in data.is_categorical]
+    """XGBoost's type of each column: "c" for categories, "q" for numbers and for bands, which are cut in order."""
+    kinds = zip(data.is_categorical, data.columns, strict=True)
+    return ["c" if is_category and not column.is_ordered else "q" for is_category, column in kinds]
 
 
 def rows_of(data: Cases, rows: np.ndarray, weight: np.ndarray) -> Rows:
