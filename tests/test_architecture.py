@@ -1,6 +1,7 @@
 """Rules about the shape of the source: import directions, optional packages, printing, sizes."""
 
 import ast
+import importlib.util
 import json
 import subprocess
 import sys
@@ -374,3 +375,19 @@ def test_the_print_and_size_checkers_can_fail():
     assert print_calls(source) == [6]
     assert long_functions(source, 3) == [(1, "f", 3)]
     assert long_functions(source, 4) == []
+
+
+BENCHMARKS = TESTS.parent / "benchmarks"
+
+
+@pytest.mark.skipif(not BENCHMARKS.is_dir(), reason="benchmarks/ is not part of this copy of the source")
+def test_benchmarks_import_only_what_is_there():
+    lost = []
+    for path in sorted(BENCHMARKS.rglob("*.py")):
+        for node in nodes(path.read_text()):
+            if isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[0] == "toprank":
+                module = importlib.import_module(str(node.module))
+                names = [alias.name for alias in node.names if not hasattr(module, alias.name)]
+                lost += [f"{path.name}: {node.module}.{name}" for name in names
+                         if importlib.util.find_spec(f"{node.module}.{name}") is None]  # fmt: skip
+    assert not lost

@@ -57,15 +57,15 @@ def grow_alone(X: Any, y: Any, peer: Callable[[], Any]) -> list[float]:
     """Seconds to grow MetaAP(4, 4) from bins with one thread and with two, and those of a peer."""
     from toprank._core.threads import Threads
     from toprank.data.binned_cases import BinnedCases
-    from toprank.rankers.growth import Growth
+    from toprank.rankers.growth import GrowthSettings, grow_meta
     from toprank.tree.categories import CategorySearch
     from toprank.tree.columns import Column
 
     columns = [Column(f"x{i}") for i in range(X.shape[1])]
     data = BinnedCases(X, y == 1, None, columns)
-    growth = Growth(0, 4, 20, 2, 0.0, None, "hierarchical", 10.0, CategorySearch(), max_depth=4)
+    settings = GrowthSettings(0, 4, 20, 2, 0.0, None, "hierarchical", 10.0, CategorySearch(), max_depth=4)
     with Threads(2) as two:
-        calls = (lambda: growth.grow_meta(data, None, Threads()), lambda: growth.grow_meta(data, None, two), peer)
+        calls = (lambda: grow_meta(settings, data, None, Threads()), lambda: grow_meta(settings, data, None, two), peer)
         return [seconds for seconds, _ in best_of_each(*calls)]
 
 
@@ -164,19 +164,20 @@ def measure_treerank(n: int) -> list[tuple[str, str, str, str]]:
     from toprank import TreeRankForest
     from toprank._core.threads import Threads
     from toprank.data.binned_cases import BinnedCases
-    from toprank.rankers.growth import Growth
+    from toprank.rankers.growth import GrowthSettings, grow_meta
     from toprank.tree.categories import CategorySearch
     from toprank.tree.columns import Column
     from toprank.tree.meta.objectives import AVERAGE_PRECISION, ROC_AREA
 
     X, y = make_table(n)
     data = BinnedCases(X, y == 1, None, [Column(f"x{i}") for i in range(X.shape[1])])
+    greedy = {"max_leaf_nodes": None, "smoothing": "hierarchical", "smoothing_strength": 10.0, "max_depth": 4}
     ap, auc = (
-        Growth(each.criterion, 4, 20, 2, 0.0, None, "hierarchical", 10.0, CategorySearch(), max_depth=4, objective=each)
+        GrowthSettings(each.criterion, 4, 20, 2, 0.0, categories=CategorySearch(), objective=each, **greedy)
         for each in (AVERAGE_PRECISION, ROC_AREA)
     )
     (theirs, _), (ours, _) = best_of_each(
-        lambda: ap.grow_meta(data, None, Threads()), lambda: auc.grow_meta(data, None, Threads())
+        lambda: grow_meta(ap, data, None, Threads()), lambda: grow_meta(auc, data, None, Threads())
     )
     X, y = X[:50_000], y[:50_000]
     one, two = (TreeRankForest(n_jobs=n_jobs, random_state=0) for n_jobs in (1, 2))
