@@ -133,7 +133,7 @@ class TableFile:
                 f"{self.path.name} cannot be read as CSV: it has {plural(text.n_records, 'record')}, but "
                 f"{frame.height:,} were read. Hint: save it again as CSV with quotes around all text."
             )
-        return frame.rename({own[i]: header[i] for i in places})
+        return frame.select(pl.col(own[i]).alias(header[i]) for i in places)
 
     def _parsed(
         self, content: bytes, own: list[str], places: Sequence[int], is_text: list[bool], missing: list[str] | None

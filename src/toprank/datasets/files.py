@@ -210,7 +210,9 @@ def _read(path):
         if path.name.endswith(".parquet"):
             return polars.read_parquet(path)
         _check_header(path)
-        return polars.read_csv(path, infer_schema_length=None, null_values=[""])
+        # Python notices a gzip file that was cut off; some versions of polars read what is there.
+        source = gzip.decompress(path.read_bytes()) if path.name.endswith(".gz") else path
+        return polars.read_csv(source, infer_schema_length=None, null_values=[""])
     except (polars.exceptions.PolarsError, *UNREADABLE) as error:
         kind = "Parquet" if path.name.endswith(".parquet") else "UTF-8 CSV with as many cells in every row"
         lines = str(error).strip().splitlines()
