@@ -147,8 +147,6 @@ def model_card(
 
     `is_chosen`: whether a tree of a curve was chosen; `card_shares`: the result of `scorecard_shares`.
     """
-    from toprank.budget import Cutoff, budget_text
-
     figures = info["figures"]
     rate = figures["n_positives"] / figures["n_cases"]
     classes, positive = info["classes"]["values"], info["positive_index"]
@@ -165,10 +163,28 @@ def model_card(
         ("outcome", f"looks for {classes[positive]!r}, the other is {classes[1 - positive]!r}"),
         ("columns", columns_in_words(info)),
         ("main columns", main_columns(info, card_shares) or no_columns),
-        ("budget", budget_text(Cutoff.from_dict(info["cutoff"])).removeprefix("budget ")),
+        flagged_row(info, is_chosen=is_chosen),
     ]
     known = [row for row in rows if row[1]]
     return Group(Text(info["class"], style="bold"), facts([*known, *told.items(), *more]))
+
+
+def flagged_row(info: dict[str, Any], *, is_chosen: bool = False) -> tuple[str, str]:
+    """Return which cases `predict` flags, from the contents of a file: by a budget, or by labels of the model.
+
+    The text is empty for a model whose vote is one of its facts.
+    """
+    from toprank.budget import Cutoff, budget_text, curve_text, least_cost_text
+
+    figures, budget = info["figures"], info["parameters"].get("budget")
+    if not is_chosen and (budget is not None or not entry_of(info["class"]).labels):
+        return "budget", budget_text(Cutoff.from_dict(info["cutoff"])).removeprefix("budget ")
+    text = ""
+    if "n_fp" in figures:
+        text = least_cost_text(figures["n_positives"], figures["n_fp"], figures["n_fn"])
+    elif "vote" not in info.get("facts", {}):
+        text = curve_text(is_chosen=is_chosen)
+    return "flags", text.removeprefix("flags ")
 
 
 def classifier_card(info: dict[str, Any], more: Sequence[tuple[str, str]] = ()) -> Group:
