@@ -128,6 +128,8 @@ def test_a_model_that_learned_nothing_is_called_so(tmp_path):
         said = run("evaluate", tmp_path / "m.toprank", tmp_path / "h.csv", "--label", "noise").out
         if outcome == "clear":
             assert "This is hardly better than a random order" in said
+        done = json.loads(run("evaluate", tmp_path / "m.toprank", tmp_path / "h.csv", "--label", "noise", "--json").out)
+        assert done["is_near_chance"] == ("hardly better" in said)
     said = run("evaluate", tmp_path / "m.toprank", tmp_path / "h.csv", "--label", "clear").out
     assert "hardly better" not in said
 

@@ -32,6 +32,8 @@ if TYPE_CHECKING:
 LARGEST_FACTOR = 50.0
 """Larger strengths of reasons are not shown: no table has the cases to tell them apart."""
 
+NEAR_CHANCE = "This is hardly better than a random order: do not expect a list by this model to help."
+
 TIES = "About: cases with equal scores have no order; these figures are the mean over all orders."
 NUMBER = re.compile(r"[+-]?[0-9][0-9.,]*")
 CARD_COLUMNS = 8
@@ -374,6 +376,11 @@ def percent_short(n_first: float, n_cases: int) -> str:
     shares = [float(f"{n_first / n_cases:.{digits}g}") for digits in (1, 2, 3)]
     fitting = (share for share in shares if cases_of_share(share, n_cases) == n_first)
     return f"{100 * next(fitting, shares[-1]):.3g} %"
+
+
+def chance_facts(is_near_chance: bool) -> list[tuple[str, str]]:
+    """Return the line below an average precision that says so if it is hardly better than a random order."""
+    return [("", NEAR_CHANCE)] if is_near_chance else []
 
 
 def interval_text(interval: Any) -> str:
