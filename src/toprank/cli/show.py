@@ -18,7 +18,7 @@ from toprank.explain.reasons import MAX_REASONS
 from toprank.export import fitting_rules, rule_figures, rule_lines, scorecard_lines
 from toprank.register import entry_of
 from toprank.words.counts import count, plural
-from toprank.words.numbers import ALMOST_SURE, MOST_RATE
+from toprank.words.numbers import hit_rate_text
 from toprank.words.visible import visible
 from toprank.words.wrapping import GLUE, wrapped
 
@@ -51,11 +51,6 @@ def expected(value: float) -> str:
 def percent(share: float) -> str:
     """Return a share: 46.7 %, 0.22 %."""
     return f"{100 * share:.{2 if abs(share) < 0.0995 else 1}f} %"
-
-
-def hit_rate(rate: float) -> str:
-    """Return an estimated hit rate: a share, but never certain."""
-    return ALMOST_SURE if rate > MOST_RATE else percent(rate)
 
 
 def times(lift: float) -> str:
@@ -307,8 +302,9 @@ def _alert_cells(
 ) -> list[RenderableType]:
     cells: list[RenderableType] = [f"{alert['rank']:,}"]
     cells += [carried_text(alert[name]) for name in carried]
-    rate = alert["hit_rate"] if "hit_rate" in alert else alert["training_rate"]
-    cells += [hit_rate(rate), times(alert["lift"])]
+    is_for_new_cases = "hit_rate" in alert
+    rate = alert["hit_rate" if is_for_new_cases else "training_rate"]
+    cells += [hit_rate_text(rate, percent, is_for_new_cases=is_for_new_cases), times(alert["lift"])]
     if amount:
         cells.append("" if alert[amount] is None else f"{alert[amount]:,.0f}")
     if outcome:

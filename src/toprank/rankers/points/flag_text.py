@@ -18,7 +18,7 @@ from toprank.rankers.points.card_text import (
     table_notes,
 )
 from toprank.rankers.points.flags import TOP, Flag, Flags, joined
-from toprank.rankers.points.score_text import Meaning, head_lines, rate_text, share_text
+from toprank.rankers.points.score_text import Meaning, head_lines, rate_text
 from toprank.tree.columns import Column
 from toprank.words.counts import count
 from toprank.words.shortened import is_rounded
@@ -145,7 +145,7 @@ def _figures(flag: Flag, has_rates: bool) -> tuple[str, str, str]:
     """Cases, hits and rate; empty where unknown, as for a rule that was added by hand."""
     rate = flag.rate(has_rates)
     n, positives = ("" if math.isnan(value) else count(value) for value in (flag.n, flag.positives))
-    return n, positives, "" if math.isnan(rate) else (rate_text if has_rates else share_text)(rate)
+    return n, positives, "" if math.isnan(rate) else rate_text(rate, has_rates)
 
 
 def _right(cells: Sequence[str], sizes: Sequence[int]) -> str:
