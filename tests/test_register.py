@@ -23,6 +23,7 @@ def test_an_entry_tells_what_the_class_is(entry):
     estimator = entry.load()
     assert estimator is getattr(toprank, entry.name)
     assert issubclass(estimator, Ranker) == entry.ranks
+    assert entry.labels == (entry.ranks and estimator.predict is not Ranker.predict)
     assert entry_of(estimator()) is entry is entry_of(entry.name)
 
 

@@ -99,6 +99,24 @@ def budget_text(cutoff: Cutoff, *, is_default: bool = False) -> str:
     return f"{text}; training rate {percent_text(cutoff.training_rate)}: expect fewer hits"
 
 
+def least_cost_text(n_positives: float, n_fp: float, n_fn: float) -> str:
+    """What labels of lowest cost flag in training, in words: a model that has them needs no budget.
+
+    Examples
+    --------
+    >>> least_cost_text(34.0, 86.0, 10.0)
+    'flags 110 training cases at lowest cost, 24 of them correctly: expect fewer hits'
+    """
+    hits = n_positives - n_fn
+    flagged = plural(round(hits + n_fp), "training case")
+    return f"flags {flagged} at lowest cost, {hits:,.0f} of them correctly: expect fewer hits"
+
+
+def curve_text(*, is_chosen: bool) -> str:
+    """What a curve flags if it follows no budget, in words."""
+    return f"flags the cases that are positive at its {'chosen' if is_chosen else 'base'} point"
+
+
 def cases_of_budget(budget: Any, n_cases: float, n_positives: float) -> float:
     """Number of training cases in a budget: an int is a count, a float a share, None = the number of positives."""
     if budget is None:

@@ -28,6 +28,9 @@ class Entry:
     ranks : bool
         True for rankers: they have a positive class, a cutoff and hit rates. False for classifiers, which predict
         classes and do not rank.
+    labels : bool
+        True for rankers whose `predict` returns labels of their own if they have no budget: those of lowest cost, or of
+        a vote. False for all others: without a budget, they flag as many cases as were positive.
     """
 
     name: str
@@ -35,6 +38,7 @@ class Entry:
     kind: str
     command: str | None = None
     ranks: bool = True
+    labels: bool = False
 
     @property
     def has_leaves(self) -> bool:
@@ -57,10 +61,10 @@ ENTRIES = (
     Entry("TreeRank", "toprank.rankers.meta.treerank", "tree", "treerank"),
     Entry("TreeRankForest", "toprank.rankers.ensemble.treerank_forest", "ensemble", "treerank-forest"),
     Entry("TreeRankBoost", "toprank.rankers.ensemble.treerank_boost", "ensemble", "treerank-boost"),
-    Entry("CostOptimalCurve", "toprank.rankers.curve.cost_curve", "curve", "cost-curve"),
-    Entry("CostOptimalForest", "toprank.rankers.curve.cost_forest", "ensemble"),
-    Entry("TAOTree", "toprank.rankers.cost.tao_tree", "tree", "tao"),
-    Entry("CostTree", "toprank.rankers.cost.cost_tree", "tree", "cost-tree"),
+    Entry("CostOptimalCurve", "toprank.rankers.curve.cost_curve", "curve", "cost-curve", labels=True),
+    Entry("CostOptimalForest", "toprank.rankers.curve.cost_forest", "ensemble", labels=True),
+    Entry("TAOTree", "toprank.rankers.cost.tao_tree", "tree", "tao", labels=True),
+    Entry("CostTree", "toprank.rankers.cost.cost_tree", "tree", "cost-tree", labels=True),
     Entry("RankingTree", "toprank.rankers.greedy.ranking_tree", "tree", "tree"),
     Entry("RedFlags", "toprank.rankers.points.red_flags", "points", "red-flags"),
     Entry("SGBAP", "toprank.rankers.boosting.sgbap", "other", "sgbap"),
@@ -71,10 +75,10 @@ ENTRIES = (
     Entry("RankBoost", "toprank.rankers.boosting.rankboost", "other", "rankboost"),
     Entry("Scorecard", "toprank.rankers.points.scorecard", "points", "scorecard"),
     Entry("ScorecardTree", "toprank.rankers.points.scorecard_tree", "points", "scorecard-tree"),
-    Entry("GammaKNN", "toprank.rankers.neighbours.gamma_knn", "other", "gamma-knn"),
-    Entry("LocalGammaKNN", "toprank.rankers.neighbours.local_gamma_knn", "other", "local-gamma-knn"),
-    Entry("KNN", "toprank.rankers.neighbours.knn", "other", "knn"),
-    Entry("MLFP", "toprank.rankers.neighbours.mlfp", "other", "mlfp"),
+    Entry("GammaKNN", "toprank.rankers.neighbours.gamma_knn", "other", "gamma-knn", labels=True),
+    Entry("LocalGammaKNN", "toprank.rankers.neighbours.local_gamma_knn", "other", "local-gamma-knn", labels=True),
+    Entry("KNN", "toprank.rankers.neighbours.knn", "other", "knn", labels=True),
+    Entry("MLFP", "toprank.rankers.neighbours.mlfp", "other", "mlfp", labels=True),
     Entry("StackedRanker", "toprank.rankers.ensemble.stacked", "other", "stacked"),
     Entry("TAOClassifier", "toprank.rankers.cost.tao_classifier", "tree", ranks=False),
     Entry("GammaKNNClassifier", "toprank.rankers.neighbours.gamma_knn_classifier", "other", ranks=False),

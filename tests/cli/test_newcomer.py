@@ -83,6 +83,33 @@ def test_amounts_may_be_written_as_text(model, folder, tmp_path):
     assert (done.code, "found 'much' in row 1 (counted from 1)" in done.err) == (2, True)
 
 
+# --- which cases a model flags ------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("name", "flags"),
+    [
+        ("TAOTree", "flags {} training cases at lowest cost, "),
+        ("CostTree", "flags {} training cases at lowest cost, "),
+        ("KNN", "vote flags cases with a score of at least 0.5; predict follows it"),
+        ("CostOptimalCurve", "flags the cases that are positive at its base point"),
+        ("RankingTree", "budget 25 cases"),
+    ],
+)
+def test_the_card_says_which_cases_predict_flags(tmp_path, name, flags):
+    table = pl.read_csv(write_cases(tmp_path / "history.csv"))
+    features, label = table.drop("case_id", "fraud"), table["fraud"].to_numpy()
+    for budget in (None, 20):
+        quick = {"depths": None, "alphas": None, "cv": None} if name == "CostOptimalCurve" else {"cv": 0}
+        fitted = getattr(toprank, name)(budget=budget, **quick).fit(features, label)
+        fitted.save(tmp_path / "m.toprank")
+        said = " ".join(run("describe", tmp_path / "m.toprank").out.split())
+        expected = flags.format(fitted.predict(features).sum()) if budget is None else "budget 20 cases"
+        follows_budget = budget is not None or name == "RankingTree"
+        assert expected in said
+        assert (" budget " in said) == follows_budget == ("budget" in fitted.summary())
+
+
 # --- models that learned little -----------------------------------------------------------------------------
 
 
@@ -101,6 +128,8 @@ def test_a_model_that_learned_nothing_is_called_so(tmp_path):
         said = run("evaluate", tmp_path / "m.toprank", tmp_path / "h.csv", "--label", "noise").out
         if outcome == "clear":
             assert "This is hardly better than a random order" in said
+        done = json.loads(run("evaluate", tmp_path / "m.toprank", tmp_path / "h.csv", "--label", "noise", "--json").out)
+        assert done["is_near_chance"] == ("hardly better" in said)
     said = run("evaluate", tmp_path / "m.toprank", tmp_path / "h.csv", "--label", "clear").out
     assert "hardly better" not in said
 

@@ -348,12 +348,13 @@ def test_the_sentence_on_strengths_has_one_of_the_list(strengths, rates, expecte
     assert strengths_text([alert], rates) == expected
 
 
-def test_no_hit_rate_is_certain():
-    alert = {"rank": 1, "hit_rate": 0.9999, "lift": 8.0}
+@pytest.mark.parametrize(("name", "shown"), [("hit_rate", "> 99 %"), ("training_rate", "100.0 %")])
+def test_no_hit_rate_is_certain_but_a_training_rate_may_be(name, shown):
     console = Console(width=60, file=io.StringIO())
-    console.print(alerts_table([alert], []))
-    assert "> 99 %" in console.file.getvalue()
-    assert "100" not in console.file.getvalue()
+    console.print(alerts_table([{"rank": 1, name: 1.0, "lift": 8.0}], []))
+    said = console.file.getvalue()
+    assert shown in said
+    assert ("100" in said) == (name == "training_rate")
 
 
 def test_a_hint_that_wraps_keeps_its_indent(capsys):

@@ -9,6 +9,7 @@ from toprank.metrics.hit_rates import (
     KNOTS,
     LARGEST_SPREAD,
     LEAST_SPREAD,
+    OF_TRAINING,
     fit_hit_rates,
     on_final_scale,
     random_average_precision,
@@ -172,3 +173,8 @@ def test_average_precision_near_chance(source, deviation):
 
     assert rates(0.06).is_near_chance(0.05, 100)
     assert not rates(0.30).is_near_chance(0.05, 100)
+
+
+def test_rates_of_training_cases_are_never_called_near_chance():
+    rates = HitRates([0.0, 1.0], [0.1, 0.5], [2000.0, 0.0], 1.0, OF_TRAINING, 0.06, NAN)
+    assert not rates.is_near_chance(0.05, 100)

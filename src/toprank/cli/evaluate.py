@@ -132,16 +132,14 @@ def _amounts_in_text(column: polars.Series, model: Any) -> np.ndarray | None:
 
 
 def _print_judgement(judgement: Judgement, model: str, table: str, terminal: Terminal) -> None:
-    from toprank.cli.fit import NEAR_CHANCE
-    from toprank.cli.show import expected, facts, gains_grid, grid, interval_text, percent, times
-    from toprank.metrics.hit_rates import random_average_precision
+    from toprank.cli.show import chance_facts, expected, facts, gains_grid, grid, interval_text, percent, times
 
     n, n_positives = judgement.n_cases, judgement.n_positives
     terminal.show(f"{model} on {table}")
     terminal.show(facts([
         ("cases", f"{count(n)}, {count(n_positives)} positive ({percent(n_positives / n)})"),
         ("AP", f"{interval_text(judgement.average_precision)}; a random order has {n_positives / n:.3f}"),
-        *([("", NEAR_CHANCE)] if judgement.average_precision.low <= random_average_precision(n, n_positives) else []),
+        *chance_facts(judgement.is_near_chance),
         ("AUC", f"{judgement.roc_auc:.3f}"),
     ]))  # fmt: skip
     rows = []

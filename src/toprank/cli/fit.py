@@ -49,9 +49,6 @@ WORDS_BESIDE_MODELS = ("auto", "euclidean", "manhattan")
 """What these parameters take besides."""
 
 
-NEAR_CHANCE = "This is hardly better than a random order: do not expect a list by this model to help."
-
-
 def fit(
     history: History,
     label: Label,
@@ -253,8 +250,11 @@ def quality_of(model: Any) -> dict[str, Any]:
     if rates.is_for_new_cases:
         spread = "" if np.isnan(rates.deviation) else f" (standard deviation {rates.deviation:.3f})"
         how = f"on new cases, {rates_source(rates)}{spread}"
-    is_near_chance = rates.is_for_new_cases and rates.is_near_chance(model.base_rate_, model.n_positives_)
-    return {"average_precision": rates.average_precision, "how": how, "is_near_chance": is_near_chance}
+    return {
+        "average_precision": rates.average_precision,
+        "how": how,
+        "is_near_chance": rates.is_near_chance(model.base_rate_, model.n_positives_),
+    }
 
 
 def rules_of(model: Any) -> list[Rule]:
@@ -265,7 +265,7 @@ def rules_of(model: Any) -> list[Rule]:
 def report(model: Any, out: Path, judged: dict[str, Any], given: tuple[str, str], terminal: Terminal) -> None:
     """Print the fitted model and the suggested next commands, with the label and the options --id as given."""
     from toprank.cli.page import page_facts, page_text
-    from toprank.cli.show import card_lines, model_card, rules_list, rules_shown, rules_title
+    from toprank.cli.show import card_lines, chance_facts, model_card, rules_list, rules_shown, rules_title
     from toprank.export import CARD_TITLE, no_split_text, scorecard_summary
     from toprank.files.model_file import describe_model
 
@@ -288,9 +288,8 @@ def report(model: Any, out: Path, judged: dict[str, Any], given: tuple[str, str]
     quality = f"{judged['average_precision']:.3f} {judged['how']}; a random order has {base:.3f}"
     card = (model.tree_.scoring, model.columns_, model._points_spread) if hasattr(model, "tree_") else None
     inside = scorecard_summary(*card) if card else ""
-    chance = [("", NEAR_CHANCE)] if judged["is_near_chance"] else []
     alone = no_split_text(model.tree_.n_leaves, inside, getattr(model, "ccp_alpha", None)) if card else ""
-    more = [*inside_facts(inside, alone), ("AP", quality), *chance]
+    more = [*inside_facts(inside, alone), ("AP", quality), *chance_facts(judged["is_near_chance"])]
     terminal.show(model_card(info, more, card_shares=model._card_shares))
     if rules and not alone:
         terminal.heading(rules_title(len(shown), model.tree_.n_leaves if card else len(rules)))

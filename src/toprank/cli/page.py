@@ -8,6 +8,7 @@ from typing import Any
 from toprank.register import entry_of
 
 EXACT_COMMAND = "`toprank describe MODEL --exact`"
+"""How to print the full text of a model; shortened pages name it."""
 
 
 def page_facts(model: Any, max_rules: int | None = None) -> dict[str, Any]:
@@ -26,7 +27,7 @@ def page_facts(model: Any, max_rules: int | None = None) -> dict[str, Any]:
         "base": card.base,
         "rules": [flag.to_dict() for flag in getattr(model, "flags_", ())][:max_rules],
         "scorecard": table_rows(card_columns(card, model.columns_, [shape.feature for shape in card.shapes])),
-        "page": _page(model),
+        "page": model._page(full_text=EXACT_COMMAND),
         **({"tree": model.to_plain()["tree"]} if hasattr(model, "card_tree_") else {}),
     }
 
@@ -35,17 +36,10 @@ def page_text(model: Any, max_rules: int | None = None) -> tuple[str, str]:
     """Return a title and the page of a model, with at most `max_rules` rules."""
     n = len(getattr(model, "flags_", ()))
     if max_rules is None or max_rules >= n:
-        return "The model", _page(model)
+        return "The model", model._page(full_text=EXACT_COMMAND)
     first = copy(model)
     first.flags_ = model.flags_.take(range(max_rules))
-    return f"The model, with the first {max_rules:,} of {n:,} rules", _page(first)
-
-
-def _page(model: Any) -> str:
-    """Return the page of a model; if it is shortened, it says how the command line prints all of it."""
-    from toprank.rankers.points.card_text import EXACT_HINT, EXACT_WAY
-
-    return str(model.to_text()).replace(EXACT_HINT, EXACT_HINT.replace(EXACT_WAY, EXACT_COMMAND))
+    return f"The model, with the first {max_rules:,} of {n:,} rules", first._page(full_text=EXACT_COMMAND)
 
 
 def flags_text(model: Any) -> tuple[str, str]:

@@ -18,7 +18,7 @@ from toprank.explain.reasons import MAX_REASONS
 from toprank.export import fitting_rules, rule_figures, rule_lines, scorecard_lines
 from toprank.register import entry_of
 from toprank.words.counts import count, plural
-from toprank.words.numbers import ALMOST_SURE, MOST_RATE
+from toprank.words.numbers import hit_rate_text
 from toprank.words.visible import visible
 from toprank.words.wrapping import GLUE, wrapped
 
@@ -31,6 +31,8 @@ if TYPE_CHECKING:
 
 LARGEST_FACTOR = 50.0
 """Larger strengths of reasons are not shown: no table has the cases to tell them apart."""
+
+NEAR_CHANCE = "This is hardly better than a random order: do not expect a list by this model to help."
 
 TIES = "About: cases with equal scores have no order; these figures are the mean over all orders."
 NUMBER = re.compile(r"[+-]?[0-9][0-9.,]*")
@@ -49,11 +51,6 @@ def expected(value: float) -> str:
 def percent(share: float) -> str:
     """Return a share: 46.7 %, 0.22 %."""
     return f"{100 * share:.{2 if abs(share) < 0.0995 else 1}f} %"
-
-
-def hit_rate(rate: float) -> str:
-    """Return an estimated hit rate: a share, but never certain."""
-    return ALMOST_SURE if rate > MOST_RATE else percent(rate)
 
 
 def times(lift: float) -> str:
@@ -147,8 +144,6 @@ def model_card(
 
     `is_chosen`: whether a tree of a curve was chosen; `card_shares`: the result of `scorecard_shares`.
     """
-    from toprank.budget import Cutoff, budget_text
-
     figures = info["figures"]
     rate = figures["n_positives"] / figures["n_cases"]
     classes, positive = info["classes"]["values"], info["positive_index"]
@@ -165,10 +160,28 @@ def model_card(
         ("outcome", f"looks for {classes[positive]!r}, the other is {classes[1 - positive]!r}"),
         ("columns", columns_in_words(info)),
         ("main columns", main_columns(info, card_shares) or no_columns),
-        ("budget", budget_text(Cutoff.from_dict(info["cutoff"])).removeprefix("budget ")),
+        flagged_row(info, is_chosen=is_chosen),
     ]
     known = [row for row in rows if row[1]]
     return Group(Text(info["class"], style="bold"), facts([*known, *told.items(), *more]))
+
+
+def flagged_row(info: dict[str, Any], *, is_chosen: bool = False) -> tuple[str, str]:
+    """Return which cases `predict` flags, from the contents of a file: by a budget, or by labels of the model.
+
+    The text is empty for a model whose vote is one of its facts.
+    """
+    from toprank.budget import Cutoff, budget_text, curve_text, least_cost_text
+
+    figures, budget = info["figures"], info["parameters"].get("budget")
+    if not is_chosen and (budget is not None or not entry_of(info["class"]).labels):
+        return "budget", budget_text(Cutoff.from_dict(info["cutoff"])).removeprefix("budget ")
+    text = ""
+    if "n_fp" in figures:
+        text = least_cost_text(figures["n_positives"], figures["n_fp"], figures["n_fn"])
+    elif "vote" not in info.get("facts", {}):
+        text = curve_text(is_chosen=is_chosen)
+    return "flags", text.removeprefix("flags ")
 
 
 def classifier_card(info: dict[str, Any], more: Sequence[tuple[str, str]] = ()) -> Group:
@@ -289,8 +302,9 @@ def _alert_cells(
 ) -> list[RenderableType]:
     cells: list[RenderableType] = [f"{alert['rank']:,}"]
     cells += [carried_text(alert[name]) for name in carried]
-    rate = alert["hit_rate"] if "hit_rate" in alert else alert["training_rate"]
-    cells += [hit_rate(rate), times(alert["lift"])]
+    is_for_new_cases = "hit_rate" in alert
+    rate = alert["hit_rate" if is_for_new_cases else "training_rate"]
+    cells += [hit_rate_text(rate, percent, is_for_new_cases=is_for_new_cases), times(alert["lift"])]
     if amount:
         cells.append("" if alert[amount] is None else f"{alert[amount]:,.0f}")
     if outcome:
@@ -358,6 +372,11 @@ def percent_short(n_first: float, n_cases: int) -> str:
     shares = [float(f"{n_first / n_cases:.{digits}g}") for digits in (1, 2, 3)]
     fitting = (share for share in shares if cases_of_share(share, n_cases) == n_first)
     return f"{100 * next(fitting, shares[-1]):.3g} %"
+
+
+def chance_facts(is_near_chance: bool) -> list[tuple[str, str]]:
+    """Return the line below an average precision that says so if it is hardly better than a random order."""
+    return [("", NEAR_CHANCE)] if is_near_chance else []
 
 
 def interval_text(interval: Any) -> str:

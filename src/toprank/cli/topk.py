@@ -196,12 +196,12 @@ def _print_alerts(
 
 def hits_text(alerts: polars.DataFrame, rates: HitRates) -> str:
     """Return the hits to expect among the alerts, in words; empty without alerts."""
-    from toprank.cli.show import hit_rate, rates_source
+    from toprank.cli.show import percent, rates_source
 
     if not alerts.height:
         return ""
     if not rates.is_for_new_cases:
-        mean = hit_rate(float(alerts["training_rate"].to_numpy().mean()))
+        mean = percent(float(alerts["training_rate"].to_numpy().mean()))
         return f"the training rate of such cases is {mean}; expect fewer hits"
     hits, low, high = (alerts.height * rate for rate in rates.of_group(alerts["score"].to_numpy()))
     return f"expect {hits_in_words(hits)} among them ({low:,.0f} to {high:,.0f}), {rates_source(rates)}"

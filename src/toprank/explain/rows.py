@@ -94,7 +94,7 @@ class Explanation:
         if math.isfinite(self.rate):
             what = "expected hit rate" if self.is_for_new_cases else "training rate"
             lift = f", {lift_text(self.lift)} times that of all cases" if math.isfinite(self.lift) else ""
-            known = f"{what} {hit_rate_text(self.rate)}{lift}; {known}"
+            known = f"{what} {hit_rate_text(self.rate, is_for_new_cases=self.is_for_new_cases)}{lift}; {known}"
         lines += textwrap.wrap(f"{known}.", WIDTH)
         lines.append("conditions met, and what each adds to the log-odds of a positive:")
         lines += step_lines(self.steps) or ["  none: all cases share this leaf"]

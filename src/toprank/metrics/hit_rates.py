@@ -56,6 +56,19 @@ def random_average_precision(n_cases: float, n_positives: float) -> float:
     return ((max(n_positives, 1.0) - 1.0) / (n_cases - 1.0) * (n_cases - harmonic) + harmonic) / n_cases
 
 
+def is_near_chance(lowest: float, n_cases: float, n_positives: float) -> bool:
+    """True if an average precision is not clearly above that of a random order of these cases.
+
+    `lowest` is the lower end of its interval: whoever has cases to resample takes that of a bootstrap, see `judge`.
+
+    Examples
+    --------
+    >>> is_near_chance(0.05, 1000, 50), is_near_chance(0.15, 1000, 50)
+    (True, False)
+    """
+    return lowest <= random_average_precision(n_cases, n_positives)
+
+
 @dataclass(frozen=True, eq=False)
 class HitRates:
     """Hit rate expected among new cases: a non-decreasing function of the score.
@@ -116,6 +129,7 @@ class HitRates:
         """True if the average precision on unseen cases is not clearly above that of a random order.
 
         It has to be above it by more than two standard errors of a share of as many cases as there are positives.
+        False for rates of training cases, which say nothing about it.
 
         Parameters
         ----------
@@ -133,8 +147,8 @@ class HitRates:
         (True, False)
         """
         error = math.sqrt(self.average_precision * (1.0 - self.average_precision) / max(n_positives, 1.0))
-        by_chance = random_average_precision(max(1.0, n_positives / base_rate), n_positives)
-        return self.average_precision - 2.0 * error <= by_chance
+        lowest, n_cases = self.average_precision - 2.0 * error, max(1.0, n_positives / base_rate)
+        return self.is_for_new_cases and is_near_chance(lowest, n_cases, n_positives)
 
     def at(self, score: np.ndarray) -> np.ndarray:
         """Expected rate of new cases with these scores, float64."""

@@ -208,7 +208,7 @@ class RedFlagsDisplay(Display):
                 points_text(points), xy=(points, y), xytext=(5 * side, 0), textcoords="offset points", va="center",
                 ha="left" if side > 0 else "right", fontsize=SMALL_SIZE, gid=f"label: points {place + 1}",
             )  # fmt: skip
-            shown = "" if np.isnan(rate) else rate_text(rate), "" if np.isnan(n) else count(n)
+            shown = "" if np.isnan(rate) else rate_text(rate, self.is_for_new_cases), "" if np.isnan(n) else count(n)
             for text, x in zip(shown, (RATE_AT, CASES_AT), strict=True):
                 _write(ax, text, 1.0, y, x, f"label: {x} {place + 1}", ha="right")
 

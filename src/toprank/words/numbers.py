@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from decimal import ROUND_FLOOR, ROUND_HALF_EVEN, Context, Decimal
 
 DIGITS = 4
@@ -15,7 +16,7 @@ NOISE_FREE = Context(prec=12)
 
 
 MOST_RATE = 0.99
-"""Larger estimates of a hit rate are shown as `ALMOST_SURE`: no estimate makes a case certain."""
+"""Larger estimates of a hit rate for new cases are shown as `ALMOST_SURE`: no estimate makes a case certain."""
 
 ALMOST_SURE = "> 99 %"
 
@@ -58,15 +59,17 @@ def percent_text(share: float) -> str:
     return f"{number_text(100 * share, 2 if share < 0.01 else 3)} %"
 
 
-def hit_rate_text(rate: float) -> str:
-    """Return an estimated hit rate as `percent_text` does, but never as certain.
+def hit_rate_text(rate: float, shown: Callable[[float], str] = percent_text, *, is_for_new_cases: bool = True) -> str:
+    """Return a hit rate as `shown` writes shares; an estimate for new cases is never certain, a training rate may be.
 
     Examples
     --------
     >>> hit_rate_text(0.294), hit_rate_text(0.9951), hit_rate_text(1.0)
     ('29.4 %', '> 99 %', '> 99 %')
+    >>> hit_rate_text(1.0, is_for_new_cases=False)
+    '100 %'
     """
-    return ALMOST_SURE if rate > MOST_RATE else percent_text(rate)
+    return ALMOST_SURE if is_for_new_cases and rate > MOST_RATE else shown(rate)
 
 
 def lift_text(lift: float) -> str:

@@ -22,7 +22,7 @@ from toprank.metrics import (
     roc_auc,
 )
 from toprank.metrics.at_k import cases_of_share
-from toprank.metrics.hit_rates import HitRates
+from toprank.metrics.hit_rates import HitRates, is_near_chance
 from toprank.rankers.alerts import count_of_alerts
 
 DEPTHS = (0.01, 0.02, 0.05, 0.10)
@@ -140,12 +140,18 @@ class Judgement:
     chosen: CalledCases | None = None
     is_training_data: bool = False
 
+    @property
+    def is_near_chance(self) -> bool:
+        """True if the average precision is not clearly above that of a random order."""
+        return is_near_chance(self.average_precision.low, self.n_cases, self.n_positives)
+
     def to_dict(self) -> dict[str, Any]:
         """Plain values; `chosen` only if there is a chosen point."""
         out = {
             "n_cases": self.n_cases,
             "n_positives": self.n_positives,
             "average_precision": asdict(self.average_precision),
+            "is_near_chance": self.is_near_chance,
             "roc_auc": self.roc_auc,
             "at_k": [each.to_dict() for each in self.at_k],
             "gains": self.gains.to_dict(),
@@ -186,7 +192,7 @@ def judge(
     >>> judgement.n_cases, judgement.at_k[0].k
     (666, 50)
     >>> sorted(judgement.to_dict())
-    ['at_k', 'average_precision', 'gains', 'is_training_data', 'n_cases', 'n_positives', 'roc_auc']
+    ['at_k', 'average_precision', 'gains', 'is_near_chance', 'is_training_data', 'n_cases', 'n_positives', 'roc_auc']
     """
     is_positive = positives_of(model, y, "judge")
     score = model.decision_function(X)

@@ -229,7 +229,7 @@ def test_rates_are_rounded_in_one_way():
     assert [rate_text(x) for x in (0.48, 0.319, 0.0634, 1.0, 0.0, 1e-9)] == [
         "48.0 %", "31.9 %", "6.3 %", "> 99 %", "0.0 %", "< 0.1 %",
     ]  # fmt: skip
-    assert share_text(1.0) == "100 %"
+    assert share_text(1.0) == rate_text(1.0, is_for_new_cases=False) == "100 %"
 
 
 @pytest.mark.parametrize(

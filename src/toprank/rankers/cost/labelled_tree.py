@@ -11,6 +11,7 @@ import numpy as np
 from toprank._compat import Interval, StrOptions
 from toprank._core.dtypes import GINI
 from toprank._core.threads import Threads, resolve_n_jobs
+from toprank.budget import least_cost_text
 from toprank.data.binned_cases import BinnedCases
 from toprank.errors import InputError
 from toprank.rankers.greedy.monotone import bounded_rates
@@ -23,7 +24,6 @@ from toprank.tree.scoring import TIES, Margin, Scoring
 from toprank.tree.structure import Tree, parents_of
 from toprank.tree.tao.problem import integer_costs
 from toprank.tree.weights import FIXED_POINT_BITS, RowWeights
-from toprank.words.counts import plural
 
 BALANCED = "balanced"
 
@@ -128,9 +128,7 @@ class LabelledTree(TreeRanker):
     def _line_in_words(self) -> str:
         if self.budget is not None:
             return super()._line_in_words()
-        hits = self.n_positives_ - self.n_fn_
-        called = plural(round(hits + self.n_fp_), "training case")
-        return f"flags {called} at lowest cost, {hits:,.0f} of them correctly: expect fewer hits"
+        return least_cost_text(self.n_positives_, self.n_fp_, self.n_fn_)
 
     # --- files --------------------------------------------------------------------------------------------------
 

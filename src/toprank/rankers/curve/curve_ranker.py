@@ -17,6 +17,7 @@ from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
 from toprank._core.threads import Threads, resolve_n_jobs
+from toprank.budget import curve_text
 from toprank.data.binned_cases import BinnedCases
 from toprank.data.frames import make_frame
 from toprank.errors import InputError
@@ -226,6 +227,11 @@ class CurveRanker(Ensemble):
                 rows = np.flatnonzero(is_positive)
                 is_positive[rows] = self._score_rows(matrix[rows], threads) >= cut.threshold
         return self.classes_[np.where(is_positive, self.positive_index_, 1 - self.positive_index_)]
+
+    def _line_in_words(self) -> str:
+        if self.selected_ is None and self.budget is not None:
+            return super()._line_in_words()
+        return curve_text(is_chosen=self.selected_ is not None)
 
     # --- choosing -----------------------------------------------------------------------------------------------
 

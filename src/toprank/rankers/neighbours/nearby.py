@@ -139,7 +139,8 @@ class NeighbourExplanation:
     def __str__(self) -> str:
         what = "expected hit rate" if self.is_for_new_cases else "training rate"
         lines = [
-            f"score {number_text(self.score, 6)}, {what} {hit_rate_text(self.rate)}, "
+            f"score {number_text(self.score, 6)}, {what} "
+            f"{hit_rate_text(self.rate, is_for_new_cases=self.is_for_new_cases)}, "
             f"{lift_text(self.lift)} times that of all cases"
         ]
         for title, cases in (

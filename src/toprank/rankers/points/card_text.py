@@ -39,10 +39,8 @@ FEWEST_OTHERS = 4
 NAMED = Detail(names=MOST_NAMES, characters=60)
 """Categories and conditions on a page: a reader must find his case without guessing."""
 
-EXACT_WAY = "to_text(exact=True)"
+FULL_TEXT = "to_text(exact=True)"
 """How to get the full text from Python; the command line has its own way."""
-
-EXACT_HINT = f"Shortened: {EXACT_WAY} has every column and category, with all digits."
 
 RANGES = "'to 8' means above the value before it, up to and including 8."
 LINES = "'-12 to +4': the points change evenly from one end of the range to the other."
@@ -71,6 +69,11 @@ class Group:
     low: float
     high: float
     is_rest: bool = False
+
+
+def shortened_hint(full_text: str) -> str:
+    """Return the last line of a shortened page, given how to get the full text."""
+    return f"Shortened: {full_text} has every column and category, with all digits."
 
 
 def card_lines(

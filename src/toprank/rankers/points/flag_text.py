@@ -9,16 +9,17 @@ from dataclasses import replace
 from toprank.explain.conditions import Condition
 from toprank.rankers.points.card import Card
 from toprank.rankers.points.card_text import (
-    EXACT_HINT,
+    FULL_TEXT,
     NAMED,
     hides_digits,
     hides_names,
     is_shortened,
     points_text,
+    shortened_hint,
     table_notes,
 )
 from toprank.rankers.points.flags import TOP, Flag, Flags, joined
-from toprank.rankers.points.score_text import Meaning, head_lines, rate_text, share_text
+from toprank.rankers.points.score_text import Meaning, head_lines, rate_text
 from toprank.tree.columns import Column
 from toprank.words.counts import count
 from toprank.words.shortened import is_rounded
@@ -40,7 +41,15 @@ CORRECTIONS = "Where {} holds, also add the points of each of these that holds:"
 NOTHING = "nothing else: every case has the same score"
 
 
-def page(flags: Flags, card: Card, columns: Sequence[Column], meaning: Meaning, *, exact: bool = False) -> str:
+def page(
+    flags: Flags,
+    card: Card,
+    columns: Sequence[Column],
+    meaning: Meaning,
+    *,
+    exact: bool = False,
+    full_text: str = FULL_TEXT,
+) -> str:
     """Return a model as text.
 
     Parameters
@@ -50,6 +59,8 @@ def page(flags: Flags, card: Card, columns: Sequence[Column], meaning: Meaning, 
     columns : sequence of Column
     meaning : Meaning
     exact : bool, default False
+    full_text : str
+        How to get the exact text, which a shortened page names.
     """
     detail = EXACT if exact else SHORT
     parts = ["\n".join(head_lines(meaning, start_text(len(flags) > 0, card, detail), WIDTH, detail))]
@@ -65,7 +76,7 @@ def page(flags: Flags, card: Card, columns: Sequence[Column], meaning: Meaning, 
     if not exact and (
         any(is_shortened(shape, columns[shape.feature]) for shape in card.shapes) or any(map(_is_shortened, flags))
     ):
-        parts.append(EXACT_HINT)
+        parts.append(shortened_hint(full_text))
     return "\n\n".join(parts)
 
 
@@ -145,7 +156,7 @@ def _figures(flag: Flag, has_rates: bool) -> tuple[str, str, str]:
     """Cases, hits and rate; empty where unknown, as for a rule that was added by hand."""
     rate = flag.rate(has_rates)
     n, positives = ("" if math.isnan(value) else count(value) for value in (flag.n, flag.positives))
-    return n, positives, "" if math.isnan(rate) else (rate_text if has_rates else share_text)(rate)
+    return n, positives, "" if math.isnan(rate) else rate_text(rate, has_rates)
 
 
 def _right(cells: Sequence[str], sizes: Sequence[int]) -> str:

@@ -30,7 +30,7 @@ from toprank.rankers.base import RANKER_CONSTRAINTS, Ranker
 from toprank.rankers.greedy.monotone import MONOTONIC_CST, read_directions
 from toprank.rankers.growth import CV
 from toprank.rankers.points.card import Card
-from toprank.rankers.points.card_text import points_text
+from toprank.rankers.points.card_text import FULL_TEXT, points_text
 from toprank.rankers.points.editing import (
     Change,
     added_text,
@@ -555,7 +555,11 @@ class RedFlags(Ranker):
             Numbers with all their digits, and every category.
         """
         check_is_fitted(self)
-        return page(self.flags_, self.card_, self.columns_, meaning_of(self), exact=exact)
+        return self._page(exact=exact)
+
+    def _page(self, *, exact: bool = False, full_text: str = FULL_TEXT) -> str:
+        meaning = meaning_of(self)
+        return page(self.flags_, self.card_, self.columns_, meaning, exact=exact, full_text=full_text)
 
     def to_plain(self) -> dict[str, Any]:
         """Return the model as plain values for other programs: class, columns, rules, card. `save` keeps everything."""

@@ -14,7 +14,7 @@ import numpy as np
 from toprank.budget import Cutoff
 from toprank.metrics.hit_rates import HitRates
 from toprank.words.counts import count
-from toprank.words.numbers import ALMOST_SURE, MOST_RATE, number_text
+from toprank.words.numbers import hit_rate_text, number_text
 from toprank.words.wording import SHORT, Detail
 from toprank.words.wrapping import wrapped
 
@@ -98,7 +98,7 @@ def rate_lines(rates: HitRates, width: int = 100) -> list[str]:
     title = "hit rate at this score, new cases" if rates.is_for_new_cases else "training rate at this score"
     rows = [
         ("score", [number_text(score) for score in scores.tolist()]),
-        (title, [rate_text(rate) for rate in rates.at(found).tolist()]),
+        (title, [rate_text(rate, rates.is_for_new_cases) for rate in rates.at(found).tolist()]),
         ("cases with this score or more", [share_text(each) for each in share.tolist()]),
     ]
     room = max(len(title) for title, _ in rows)
@@ -137,15 +137,15 @@ def round_steps(usual: float, top: float) -> tuple[np.ndarray, float]:
     return np.minimum(np.round(np.arange(first, last + 1) * step, 12) + 0.0, top), step
 
 
-def rate_text(rate: float) -> str:
-    """Return a hit rate in percent with one decimal, the same for all rates of a page; nobody promises certainty.
+def rate_text(rate: float, is_for_new_cases: bool = True) -> str:
+    """Return a hit rate, or a training rate, in percent with one decimal, the same for all rates of a page.
 
     Examples
     --------
     >>> rate_text(0.0634), rate_text(0.48), rate_text(0.0002), rate_text(0.999), rate_text(0.0)
     ('6.3 %', '48.0 %', '< 0.1 %', '> 99 %', '0.0 %')
     """
-    return ALMOST_SURE if rate > MOST_RATE else share_text(rate)
+    return hit_rate_text(rate, share_text, is_for_new_cases=is_for_new_cases)
 
 
 def share_text(share: float) -> str:

@@ -13,7 +13,7 @@ from toprank._core.threads import Threads
 from toprank.data.binned_cases import BinnedCases
 from toprank.rankers.points.additive import AdditiveModel, Rows, fit_additive
 from toprank.rankers.points.card import Card
-from toprank.rankers.points.card_text import EXACT_HINT, is_shortened, points_text, table_notes
+from toprank.rankers.points.card_text import FULL_TEXT, is_shortened, points_text, shortened_hint, table_notes
 from toprank.rankers.points.points_ranker import POINTS_CONSTRAINTS, PointsRanker, Scored, pays
 from toprank.rankers.points.score_text import head_lines, meaning_of
 from toprank.rankers.points.terms import Term
@@ -183,7 +183,10 @@ class Scorecard(PointsRanker):
         width : int, default 100
         """
         check_is_fitted(self)
-        return card_page(self, f"{START}.", exact, width)
+        return self._page(exact=exact, width=width)
+
+    def _page(self, *, exact: bool = False, width: int = 100, full_text: str = FULL_TEXT) -> str:
+        return card_page(self, f"{START}.", exact, width, full_text=full_text)
 
     def _size_in_words(self) -> str:
         return f"points for {plural(len(self.card_), 'column')}, {plural(self.card_.n_bins, 'bin')} in all"
@@ -199,6 +202,8 @@ def card_page(
     width: int,
     groups: Sequence[str] = (),
     corrections: Sequence[Card] = (),
+    *,
+    full_text: str = FULL_TEXT,
 ) -> str:
     """Return a scorecard as text.
 
@@ -213,6 +218,8 @@ def card_page(
         Texts of groups of cases with points of their own, below the card.
     corrections : sequence of Card
         The points of these groups.
+    full_text : str
+        How to get the exact text, which a shortened page names.
     """
     detail, card, order = EXACT if exact else SHORT, model.card_, model._order()
     base = points_text(card.base, detail).removeprefix("+")
@@ -231,7 +238,7 @@ def card_page(
     n_left_out = min(bisect_left(fewest, True, key=lambda n: len(tables(n)) <= room), len(small))
     shapes = [*card.shapes, *(shape for each in corrections for shape in each.shapes)]
     is_short = n_left_out > 0 or any(is_shortened(shape, model.columns_[shape.feature]) for shape in shapes)
-    hints = [EXACT_HINT] if is_short and not exact else []
+    hints = [shortened_hint(full_text)] if is_short and not exact else []
     return "\n\n".join(["\n".join(head), "\n".join(notes + tables(n_left_out)), *groups, *hints])
 
 

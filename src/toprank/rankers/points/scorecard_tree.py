@@ -14,7 +14,7 @@ from toprank._core.threads import Threads
 from toprank.data.binned_cases import BinnedCases
 from toprank.files.model_file import without_prefix
 from toprank.rankers.points.additive import Rows
-from toprank.rankers.points.card_text import points_text
+from toprank.rankers.points.card_text import FULL_TEXT, points_text
 from toprank.rankers.points.card_tree import CardTree, grow
 from toprank.rankers.points.flag_text import condition_texts, rule_lines
 from toprank.rankers.points.flags import joined
@@ -179,8 +179,11 @@ class ScorecardTree(PointsRanker):
         width : int, default 100
         """
         check_is_fitted(self)
+        return self._page(exact=exact, width=width)
+
+    def _page(self, *, exact: bool = False, width: int = 100, full_text: str = FULL_TEXT) -> str:
         if self.n_leaves_ == 1:
-            return card_page(self, f"{START}.", exact, width)
+            return card_page(self, f"{START}.", exact, width, full_text=full_text)
         detail, groups, corrections = EXACT if exact else SHORT, [], self.card_tree_.corrections
         for leaf, correction in enumerate(corrections):
             texts = condition_texts(self.card_tree_.conditions(leaf, self.columns_), exact=exact)
@@ -192,7 +195,7 @@ class ScorecardTree(PointsRanker):
                 lines.append(correction.to_text(self.columns_, exact=exact, width=width, indent="  "))
             groups.append("\n".join(lines))
         start = f"{START} and of the one group of cases at the end that it belongs to."
-        return card_page(self, start, exact, width, groups, corrections)
+        return card_page(self, start, exact, width, groups, corrections, full_text=full_text)
 
     def to_plain(self) -> dict[str, Any]:
         """Return the model as plain values for other programs: class, columns, points. `save` keeps everything."""
