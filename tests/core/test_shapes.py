@@ -91,11 +91,11 @@ def test_newton_sums_are_those_of_a_dense_design():
     for i, row in enumerate(dense):
         terms = np.flatnonzero(row)
         active[i, : len(terms)] = terms
-    weight, target, offset, beta = rng.uniform(0, 2, 30), rng.random(30), rng.normal(size=30), rng.normal(size=4)
+    weight, target, beta = rng.uniform(0, 2, 30), rng.random(30), rng.normal(size=4)
     weight[:3] = 0
     gradient, curvature = np.zeros(4), np.zeros((4, 4))
-    add_newton_sums(active, weight, target, offset, beta, gradient, curvature)
-    rate = 1 / (1 + np.exp(-(offset + dense @ beta)))
+    add_newton_sums(active, weight, target, beta, gradient, curvature)
+    rate = 1 / (1 + np.exp(-(dense @ beta)))
     assert gradient == pytest.approx(dense.T @ (weight * (target - rate)))
     full = dense.T @ (dense * (weight * rate * (1 - rate))[:, None])
     assert curvature == pytest.approx(np.triu(full))

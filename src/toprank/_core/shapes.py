@@ -124,18 +124,17 @@ def cut_into_groups(value, weight, most, group):
 
 
 @kernel
-def add_newton_sums(active, weight, target, offset, coefficients, gradient, curvature):
+def add_newton_sums(active, weight, target, coefficients, gradient, curvature):
     """Add the gradient and the upper triangle of the curvature of a logistic model with 0/1 terms.
 
-    Pre:  active int32 (n, m): terms of each row in ascending order, padded with -1; coefficients float64 (n_terms,);
-          offset float64 (n,), added to the score of each row.
+    Pre:  active int32 (n, m): terms of each row in ascending order, padded with -1; coefficients float64 (n_terms,).
     Post: gradient float64 (n_terms,), curvature float64 (n_terms, n_terms), added to.
     Cost: n * m**2 / 2.
     """
     for i in range(active.shape[0]):
         if weight[i] <= 0.0:
             continue
-        score = offset[i]
+        score = 0.0
         n_active = 0
         for j in range(active.shape[1]):
             if active[i, j] < 0:

@@ -239,10 +239,9 @@ class KnownCases:
         positives: CaseSet,
         negatives: CaseSet,
         components: np.ndarray | None = None,
-        synthetic: CaseSet | None = None,
     ):
         self.positives, self.negatives, self.components = positives, negatives, components
-        self.synthetic = synthetic
+        self.synthetic: CaseSet | None = None
 
     @classmethod
     def learn(

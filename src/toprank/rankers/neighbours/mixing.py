@@ -10,6 +10,9 @@ from toprank._core.threads import Threads
 from toprank.rankers.neighbours.search import PointSet
 from toprank.rankers.neighbours.space import Space
 
+N_NEIGHBORS = 5
+"""A row is mixed with one of so many nearest neighbours."""
+
 
 class MixedRows(NamedTuple):
     """New rows, the known row that each was made from, and that row's neighbour that it was mixed with."""
@@ -26,7 +29,6 @@ def mix_neighbours(
     n_new: np.ndarray,
     rng: np.random.Generator,
     threads: Threads,
-    n_neighbors: int = 5,
 ) -> MixedRows:
     """Return new rows, each between a row and one of its nearest neighbours of the same group.
 
@@ -45,7 +47,6 @@ def mix_neighbours(
         New rows per group.
     rng : Generator
     threads : Threads
-    n_neighbors : int, default 5
 
     Examples
     --------
@@ -64,7 +65,7 @@ def mix_neighbours(
             continue
         chosen = rng.integers(0, len(members), count)
         asked, which = np.unique(chosen, return_inverse=True)
-        k = min(n_neighbors, len(members) - 1)
+        k = min(N_NEIGHBORS, len(members) - 1)
         near = PointSet(points[members]).nearest(points[members[asked]], k, threads, left_out=asked).position
         origins.append(members[chosen])
         partners.append(members[near[which, rng.integers(0, k, count)]])

@@ -157,13 +157,12 @@ class ScorecardTree(PointsRanker):
     def _points_of(self, matrix: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         return self.card_tree_.points(matrix)
 
-    def _leaf_names(self, exact: bool = False) -> list[str]:
+    def _leaf_names(self) -> list[str]:
         """The conditions of each leaf in words; empty without a tree."""
         if self.card_tree_.n_leaves == 1:
             return []
-        detail = EXACT if exact else SHORT
         of_leaf = [self.card_tree_.conditions(leaf, self.columns_) for leaf in range(self.card_tree_.n_leaves)]
-        return [" and ".join(each.text(detail=detail) for each in conditions) for conditions in of_leaf]
+        return [" and ".join(each.text(detail=SHORT) for each in conditions) for conditions in of_leaf]
 
     def _places(self, matrix: np.ndarray) -> list[str]:
         names = self._leaf_names()

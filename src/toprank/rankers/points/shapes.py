@@ -257,7 +257,6 @@ def refit(
     target: np.ndarray,
     weight: np.ndarray,
     threads: Threads,
-    offset: np.ndarray | None = None,
 ) -> Refit:
     """Fit all terms together by Newton's method: rules with a ridge, groups drawn towards their priors.
 
@@ -271,11 +270,8 @@ def refit(
         Log-odds that the groups of each feature are drawn towards.
     target, weight : float64 arrays of shape (n,)
     threads : Threads
-    offset : float64 array of shape (n,), optional
-        Log-odds that are added to those of the terms.
     """
     n_rules = len(holds)
-    offset = np.zeros(len(target)) if offset is None else offset
     first = 1 + n_rules + np.append(0, np.cumsum([len(prior) for prior in priors])).astype(np.int64)
     active = _active_terms(holds, group_of, first, len(target))
     prior = np.concatenate([np.zeros(1 + n_rules), *priors])
@@ -285,7 +281,7 @@ def refit(
     coefficients[0] = math.log(max(mean, 1e-12) / max(1 - mean, 1e-12))
     curvature = np.eye(len(prior))
     for _ in range(NEWTON_STEPS):
-        gradient, curvature = _newton_sums(active, weight, target, offset, coefficients, threads)
+        gradient, curvature = _newton_sums(active, weight, target, coefficients, threads)
         gradient -= ridge * (coefficients - prior)
         curvature[np.diag_indices_from(curvature)] += ridge + 1e-9
         step = np.linalg.solve(curvature, gradient)
@@ -297,7 +293,7 @@ def refit(
     rules = coefficients[1 : 1 + n_rules]
     groups = [coefficients[a:b] for a, b in pairwise(first.tolist())]
     padded = np.append(coefficients, 0.0)
-    return Refit(float(coefficients[0]), rules, groups, rules**2 / (2 * variance), offset + padded[active].sum(axis=1))
+    return Refit(float(coefficients[0]), rules, groups, rules**2 / (2 * variance), padded[active].sum(axis=1))
 
 
 def _active_terms(holds: Sequence[np.ndarray], group_of: Sequence[np.ndarray], first: np.ndarray, n: int) -> np.ndarray:
@@ -320,7 +316,6 @@ def _newton_sums(
     active: np.ndarray,
     weight: np.ndarray,
     target: np.ndarray,
-    offset: np.ndarray,
     coefficients: np.ndarray,
     threads: Threads,
 ) -> tuple[np.ndarray, np.ndarray]:
@@ -330,7 +325,7 @@ def _newton_sums(
 
     def add(rows: slice) -> tuple[np.ndarray, np.ndarray]:
         gradient, curvature = np.zeros(len(coefficients)), np.zeros((len(coefficients),) * 2)
-        add_newton_sums(active[rows], weight[rows], target[rows], offset[rows], coefficients, gradient, curvature)
+        add_newton_sums(active[rows], weight[rows], target[rows], coefficients, gradient, curvature)
         return gradient, curvature
 
     parts = threads.run(add, chunks)
