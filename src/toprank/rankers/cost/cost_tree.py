@@ -24,6 +24,7 @@ PENALTIES_TRIED = 10_000
 """Most penalties that folds compare; together they take one pass over the held-out rows."""
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class CostTree(LabelledTree):
     """A greedy tree for given costs of false alarms and missed positives: CART, pruned on the weighted 0/1 loss.
 
@@ -93,7 +94,7 @@ class CostTree(LabelledTree):
     (0.0, 11)
     """
 
-    _parameter_constraints: dict[str, list[Any]] = {
+    _parameter_constraints = {
         **LABELLED_CONSTRAINTS,
         "max_depth": DEPTH,
         "monotonic_cst": MONOTONIC_CST,
@@ -102,52 +103,27 @@ class CostTree(LabelledTree):
         "random_state": ["random_state"],
     }
 
-    def __init__(
-        self,
-        *,
-        max_depth: int | None = None,
-        fp_cost: float | str = BALANCED,
-        fn_cost: float = 1.0,
-        ccp_alpha: float | str = "cv",
-        cv: Any = 5,
-        leaf_score: str = "margin",
-        min_samples_leaf: int = 1,
-        smoothing: str | None = "hierarchical",
-        smoothing_strength: float = 10.0,
-        splitter: str = "hist",
-        max_bins: int = 255,
-        categorical_features: Any = None,
-        cat_smooth: float | None = 10.0,
-        min_data_per_group: int = 10,
-        max_cat_threshold: int | None = 3,
-        monotonic_cst: Any = None,
-        keep_columns: Any = None,
-        budget: int | float | None = None,
-        pos_label: Any = None,
-        n_jobs: int | None = None,
-        random_state: Any = None,
-    ):
-        self.max_depth = max_depth
-        self.fp_cost = fp_cost
-        self.fn_cost = fn_cost
-        self.ccp_alpha = ccp_alpha
-        self.cv = cv
-        self.leaf_score = leaf_score
-        self.min_samples_leaf = min_samples_leaf
-        self.smoothing = smoothing
-        self.smoothing_strength = smoothing_strength
-        self.splitter = splitter
-        self.max_bins = max_bins
-        self.categorical_features = categorical_features
-        self.cat_smooth = cat_smooth
-        self.min_data_per_group = min_data_per_group
-        self.max_cat_threshold = max_cat_threshold
-        self.monotonic_cst = monotonic_cst
-        self.keep_columns = keep_columns
-        self.budget = budget
-        self.pos_label = pos_label
-        self.n_jobs = n_jobs
-        self.random_state = random_state
+    max_depth: int | None = None
+    fp_cost: float | str = BALANCED
+    fn_cost: float = 1.0
+    ccp_alpha: float | str = "cv"
+    cv: Any = 5
+    leaf_score: str = "margin"
+    min_samples_leaf: int = 1
+    smoothing: str | None = "hierarchical"
+    smoothing_strength: float = 10.0
+    splitter: str = "hist"
+    max_bins: int = 255
+    categorical_features: Any = None
+    cat_smooth: float | None = 10.0
+    min_data_per_group: int = 10
+    max_cat_threshold: int | None = 3
+    monotonic_cst: Any = None
+    keep_columns: Any = None
+    budget: int | float | None = None
+    pos_label: Any = None
+    n_jobs: int | None = None
+    random_state: Any = None
 
     # --- growing and pruning ------------------------------------------------------------------------------------
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import reprlib
 from collections.abc import Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from numbers import Integral, Real
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from sklearn.base import clone
@@ -39,6 +39,7 @@ from toprank.tree.weights import integer_weights
 from toprank.words.numbers import number_text
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class TAOClassifier(ClassTree):
     """A small tree for two or more classes, optimised as a whole for given costs of mistakes.
 
@@ -88,9 +89,9 @@ keep_columns, n_jobs, random_state
     (3, True)
     """
 
-    _check_random_depth: Any = TAOTree._check_random_depth
+    _check_random_depth: ClassVar[Any] = TAOTree._check_random_depth
 
-    _parameter_constraints: dict[str, list[Any]] = {
+    _parameter_constraints = {
         **{name: GROWTH_CONSTRAINTS[name]
            for name in ("min_samples_leaf", "splitter", "max_bins", "categorical_features", "keep_columns", "n_jobs")},
         "split": [StrOptions({"oblique", "axis"})],
@@ -103,38 +104,20 @@ keep_columns, n_jobs, random_state
         "random_state": ["random_state"],
     }  # fmt: skip
 
-    def __init__(
-        self,
-        *,
-        split: str = "oblique",
-        max_depth: int = 4,
-        alpha: float = 1.0,
-        costs: Any = None,
-        max_iter: int = 20,
-        init: Any = "cart",
-        n_init: int = 1,
-        min_samples_leaf: int = 5,
-        splitter: str = "hist",
-        max_bins: int = 255,
-        categorical_features: Any = None,
-        keep_columns: Any = None,
-        n_jobs: int | None = None,
-        random_state: Any = None,
-    ):
-        self.split = split
-        self.max_depth = max_depth
-        self.alpha = alpha
-        self.costs = costs
-        self.max_iter = max_iter
-        self.init = init
-        self.n_init = n_init
-        self.min_samples_leaf = min_samples_leaf
-        self.splitter = splitter
-        self.max_bins = max_bins
-        self.categorical_features = categorical_features
-        self.keep_columns = keep_columns
-        self.n_jobs = n_jobs
-        self.random_state = random_state
+    split: str = "oblique"
+    max_depth: int = 4
+    alpha: float = 1.0
+    costs: Any = None
+    max_iter: int = 20
+    init: Any = "cart"
+    n_init: int = 1
+    min_samples_leaf: int = 5
+    splitter: str = "hist"
+    max_bins: int = 255
+    categorical_features: Any = None
+    keep_columns: Any = None
+    n_jobs: int | None = None
+    random_state: Any = None
 
     def __sklearn_clone__(self) -> Self:
         """Return an unfitted copy; a fitted `init` stays fitted."""

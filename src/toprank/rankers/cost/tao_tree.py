@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from copy import copy
+from dataclasses import dataclass
 from numbers import Integral, Real
 from typing import Any, Self
 
@@ -34,6 +35,7 @@ DEEPEST_RANDOM = 12
 """The same for random starts, which are complete trees with 2 ** max_depth leaves."""
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class TAOTree(LabelledTree):
     """A small tree of weighted sums, optimised as a whole for given costs of false alarms and missed positives.
 
@@ -119,7 +121,7 @@ class TAOTree(LabelledTree):
     (True, True)
     """
 
-    _parameter_constraints: dict[str, list[Any]] = {
+    _parameter_constraints = {
         **LABELLED_CONSTRAINTS,
         "split": [StrOptions({"oblique", "axis"})],
         "max_depth": [Interval(Integral, 1, DEEPEST, closed="both")],
@@ -131,58 +133,30 @@ class TAOTree(LabelledTree):
         "random_state": ["random_state"],
     }
 
-    def __init__(
-        self,
-        *,
-        split: str = "oblique",
-        max_depth: int = 4,
-        alpha: float = 1.0,
-        fp_cost: float | str = BALANCED,
-        fn_cost: float = 1.0,
-        max_iter: int = 20,
-        init: Any = "cart",
-        n_init: int = 1,
-        leaf_score: str = "margin",
-        min_samples_leaf: int = 5,
-        smoothing: str | None = "hierarchical",
-        smoothing_strength: float = 10.0,
-        splitter: str = "hist",
-        max_bins: int = 255,
-        categorical_features: Any = None,
-        cat_smooth: float | None = 10.0,
-        min_data_per_group: int = 10,
-        max_cat_threshold: int | None = 3,
-        keep_columns: Any = None,
-        budget: int | float | None = None,
-        pos_label: Any = None,
-        n_jobs: int | None = None,
-        cv: Any = 5,
-        random_state: Any = None,
-    ):
-        self.split = split
-        self.max_depth = max_depth
-        self.alpha = alpha
-        self.fp_cost = fp_cost
-        self.fn_cost = fn_cost
-        self.max_iter = max_iter
-        self.init = init
-        self.n_init = n_init
-        self.leaf_score = leaf_score
-        self.min_samples_leaf = min_samples_leaf
-        self.smoothing = smoothing
-        self.smoothing_strength = smoothing_strength
-        self.splitter = splitter
-        self.max_bins = max_bins
-        self.categorical_features = categorical_features
-        self.cat_smooth = cat_smooth
-        self.min_data_per_group = min_data_per_group
-        self.max_cat_threshold = max_cat_threshold
-        self.keep_columns = keep_columns
-        self.budget = budget
-        self.pos_label = pos_label
-        self.n_jobs = n_jobs
-        self.cv = cv
-        self.random_state = random_state
+    split: str = "oblique"
+    max_depth: int = 4
+    alpha: float = 1.0
+    fp_cost: float | str = BALANCED
+    fn_cost: float = 1.0
+    max_iter: int = 20
+    init: Any = "cart"
+    n_init: int = 1
+    leaf_score: str = "margin"
+    min_samples_leaf: int = 5
+    smoothing: str | None = "hierarchical"
+    smoothing_strength: float = 10.0
+    splitter: str = "hist"
+    max_bins: int = 255
+    categorical_features: Any = None
+    cat_smooth: float | None = 10.0
+    min_data_per_group: int = 10
+    max_cat_threshold: int | None = 3
+    keep_columns: Any = None
+    budget: int | float | None = None
+    pos_label: Any = None
+    n_jobs: int | None = None
+    cv: Any = 5
+    random_state: Any = None
 
     def __sklearn_clone__(self) -> Self:
         """Return an unfitted copy; a fitted `init` stays fitted."""

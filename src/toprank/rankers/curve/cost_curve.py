@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from copy import copy
-from dataclasses import astuple
+from dataclasses import KW_ONLY, astuple, dataclass
 from numbers import Integral, Real
 from typing import Any
 
@@ -50,6 +50,7 @@ from toprank.words.counts import plural
 OF_FOLDS = "cross-validation"
 
 
+@dataclass(eq=False, repr=False)
 class CostOptimalCurve(CurveRanker):
     """A tree for every trade-off of false alarms and missed positives.
 
@@ -138,7 +139,7 @@ class CostOptimalCurve(CurveRanker):
     ('TAOTree', True)
     """
 
-    _parameter_constraints: dict[str, list[Any]] = {
+    _parameter_constraints = {
         "base": [TAOTree, None],
         "cost_factor": [Interval(Real, 1, None, closed="neither")],
         "max_point_gap": [Interval(Real, 0, None, closed="neither"), None],
@@ -154,38 +155,21 @@ class CostOptimalCurve(CurveRanker):
         "verbose": ["verbose"],
     }
 
-    def __init__(
-        self,
-        base: TAOTree | None = None,
-        *,
-        cost_factor: float = 1.5,
-        max_point_gap: float | None = 0.02,
-        path_max_iter: int = 1,
-        depths: Sequence[int] | None = (1, 2, 3, 4),
-        alphas: Sequence[float] | None = (0.3, 1, 3, 10),
-        cv: Any = 5,
-        categorical_features: Any = None,
-        keep_columns: Any = None,
-        budget: int | float | None = None,
-        pos_label: Any = None,
-        n_jobs: int | None = None,
-        random_state: Any = None,
-        verbose: int = 0,
-    ):
-        self.base = base
-        self.cost_factor = cost_factor
-        self.max_point_gap = max_point_gap
-        self.path_max_iter = path_max_iter
-        self.depths = depths
-        self.alphas = alphas
-        self.cv = cv
-        self.categorical_features = categorical_features
-        self.keep_columns = keep_columns
-        self.budget = budget
-        self.pos_label = pos_label
-        self.n_jobs = n_jobs
-        self.random_state = random_state
-        self.verbose = verbose
+    base: TAOTree | None = None
+    _: KW_ONLY
+    cost_factor: float = 1.5
+    max_point_gap: float | None = 0.02
+    path_max_iter: int = 1
+    depths: Sequence[int] | None = (1, 2, 3, 4)
+    alphas: Sequence[float] | None = (0.3, 1, 3, 10)
+    cv: Any = 5
+    categorical_features: Any = None
+    keep_columns: Any = None
+    budget: int | float | None = None
+    pos_label: Any = None
+    n_jobs: int | None = None
+    random_state: Any = None
+    verbose: int = 0
 
     _judges_points = True  # False if only the ranking is needed: no curves are fitted out of fold
 

@@ -60,7 +60,7 @@ class Forest(Ensemble):
     row is its score, and the forest's score is the mean of the votes; a subclass may replace both.
     """
 
-    _parameter_constraints: dict[str, list[Any]] = {
+    _parameter_constraints = {
         **GROWTH_CONSTRAINTS,
         "n_estimators": [Interval(Integral, 1, None, closed="left")],
         "max_depth": DEPTH,
@@ -78,63 +78,6 @@ class Forest(Ensemble):
     max_meta_features: str | int | float | None = None  # a parameter of some forests
     oob_score_: float
     oob_decision_function_: np.ndarray
-
-    def __init__(
-        self,
-        *,
-        n_estimators: int = 100,
-        max_depth: int | None = 4,
-        leaf_depth: int | None = 4,
-        leaf_order: str = "rate",
-        leaf_score: str = "additive",
-        max_features: str | int | float | None = None,
-        bootstrap: bool = True,
-        max_samples: int | float | None = None,
-        min_samples_leaf: int = 1,
-        min_samples_split: int = 2,
-        min_gain: float = 0.0,
-        max_leaf_nodes: int | None = None,
-        smoothing: str | None = "hierarchical",
-        smoothing_strength: float = 10.0,
-        splitter: str = "hist",
-        max_bins: int = 255,
-        categorical_features: Any = None,
-        cat_smooth: float | None = 10.0,
-        min_data_per_group: int = 10,
-        max_cat_threshold: int | None = 32,
-        keep_columns: Any = None,
-        budget: int | float | None = None,
-        pos_label: Any = None,
-        n_jobs: int | None = None,
-        random_state: Any = None,
-        verbose: int = 0,
-    ):
-        self.n_estimators = n_estimators
-        self.max_depth = max_depth
-        self.leaf_depth = leaf_depth
-        self.leaf_order = leaf_order
-        self.leaf_score = leaf_score
-        self.max_features = max_features
-        self.bootstrap = bootstrap
-        self.max_samples = max_samples
-        self.min_samples_leaf = min_samples_leaf
-        self.min_samples_split = min_samples_split
-        self.min_gain = min_gain
-        self.max_leaf_nodes = max_leaf_nodes
-        self.smoothing = smoothing
-        self.smoothing_strength = smoothing_strength
-        self.splitter = splitter
-        self.max_bins = max_bins
-        self.categorical_features = categorical_features
-        self.cat_smooth = cat_smooth
-        self.min_data_per_group = min_data_per_group
-        self.max_cat_threshold = max_cat_threshold
-        self.keep_columns = keep_columns
-        self.budget = budget
-        self.pos_label = pos_label
-        self.n_jobs = n_jobs
-        self.random_state = random_state
-        self.verbose = verbose
 
     # --- what a subclass says -----------------------------------------------------------------------------------
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, fields
+from dataclasses import KW_ONLY, asdict, dataclass, fields
 from importlib.util import find_spec
 from typing import Any, Self
 
@@ -99,6 +99,7 @@ class StackExplanation:
         return "\n".join(lines + step_lines(self.steps))
 
 
+@dataclass(eq=False, repr=False)
 class StackedRanker(Ranker):
     """Several rankers of one table: the most accurate model, and the least readable.
 
@@ -156,7 +157,7 @@ class StackedRanker(Ranker):
 
     _fits_training_closely = True
     _cutoff_rows = 100_000
-    _parameter_constraints: dict[str, list[Any]] = {
+    _parameter_constraints = {
         **RANKER_CONSTRAINTS,
         "rankers": [list, tuple, None],
         "cv": CV,
@@ -164,33 +165,16 @@ class StackedRanker(Ranker):
         "verbose": ["verbose"],
     }
 
-    members_: dict[str, Ranker]
-    weights_: dict[str, float]
-    blend_: Blend
-    _kinds: list[str]
-
-    def __init__(
-        self,
-        rankers: Any = None,
-        *,
-        cv: Any = 5,
-        budget: int | float | None = None,
-        pos_label: Any = None,
-        categorical_features: Any = None,
-        keep_columns: Any = None,
-        n_jobs: int | None = None,
-        random_state: Any = None,
-        verbose: int = 0,
-    ):
-        self.rankers = rankers
-        self.cv = cv
-        self.budget = budget
-        self.pos_label = pos_label
-        self.categorical_features = categorical_features
-        self.keep_columns = keep_columns
-        self.n_jobs = n_jobs
-        self.random_state = random_state
-        self.verbose = verbose
+    rankers: Any = None
+    _: KW_ONLY
+    cv: Any = 5
+    budget: int | float | None = None
+    pos_label: Any = None
+    categorical_features: Any = None
+    keep_columns: Any = None
+    n_jobs: int | None = None
+    random_state: Any = None
+    verbose: int = 0
 
     # --- fitting ------------------------------------------------------------------------------------------------
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from numbers import Real
 from typing import Any
 
@@ -25,6 +26,7 @@ from toprank.tree.scoring import TIES, Margin, Scoring, Votes
 MAJORITY = 0.5
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class RankingTree(TreeRanker):
     """One greedy tree used as a ranker, with the three scores of section 3 of the MetaAP paper.
 
@@ -104,7 +106,7 @@ class RankingTree(TreeRanker):
     8
     """
 
-    _parameter_constraints: dict[str, list[Any]] = {
+    _parameter_constraints = {
         **GROWTH_CONSTRAINTS,
         "criterion": [StrOptions({"gini", "entropy", "ap", "auc"})],
         "leaf_score": [StrOptions({"constant", "margin", "votes"})],
@@ -116,58 +118,30 @@ class RankingTree(TreeRanker):
         "monotonic_cst": MONOTONIC_CST,
     }
 
-    def __init__(
-        self,
-        *,
-        criterion: str = "gini",
-        leaf_score: str = "constant",
-        distance: str = "scaled",
-        vote_decay: float = 0.3,
-        max_depth: int | None = 6,
-        min_samples_leaf: int = 5,
-        min_samples_split: int = 2,
-        min_gain: float = 0.0,
-        max_leaf_nodes: int | None = None,
-        smoothing: str | None = "m-estimate",
-        smoothing_strength: float = 2.0,
-        splitter: str = "hist",
-        max_bins: int = 255,
-        categorical_features: Any = None,
-        cat_smooth: float | None = 10.0,
-        min_data_per_group: int = 10,
-        max_cat_threshold: int | None = 3,
-        monotonic_cst: Any = None,
-        keep_columns: Any = None,
-        budget: int | float | None = None,
-        pos_label: Any = None,
-        n_jobs: int | None = None,
-        cv: Any = 5,
-        random_state: Any = None,
-    ):
-        self.criterion = criterion
-        self.leaf_score = leaf_score
-        self.distance = distance
-        self.vote_decay = vote_decay
-        self.max_depth = max_depth
-        self.min_samples_leaf = min_samples_leaf
-        self.min_samples_split = min_samples_split
-        self.min_gain = min_gain
-        self.max_leaf_nodes = max_leaf_nodes
-        self.smoothing = smoothing
-        self.smoothing_strength = smoothing_strength
-        self.splitter = splitter
-        self.max_bins = max_bins
-        self.categorical_features = categorical_features
-        self.cat_smooth = cat_smooth
-        self.min_data_per_group = min_data_per_group
-        self.max_cat_threshold = max_cat_threshold
-        self.monotonic_cst = monotonic_cst
-        self.keep_columns = keep_columns
-        self.budget = budget
-        self.pos_label = pos_label
-        self.n_jobs = n_jobs
-        self.cv = cv
-        self.random_state = random_state
+    criterion: str = "gini"
+    leaf_score: str = "constant"
+    distance: str = "scaled"
+    vote_decay: float = 0.3
+    max_depth: int | None = 6
+    min_samples_leaf: int = 5
+    min_samples_split: int = 2
+    min_gain: float = 0.0
+    max_leaf_nodes: int | None = None
+    smoothing: str | None = "m-estimate"
+    smoothing_strength: float = 2.0
+    splitter: str = "hist"
+    max_bins: int = 255
+    categorical_features: Any = None
+    cat_smooth: float | None = 10.0
+    min_data_per_group: int = 10
+    max_cat_threshold: int | None = 3
+    monotonic_cst: Any = None
+    keep_columns: Any = None
+    budget: int | float | None = None
+    pos_label: Any = None
+    n_jobs: int | None = None
+    cv: Any = 5
+    random_state: Any = None
 
     def _fit_model(self, data: BinnedCases, threads: Threads) -> None:
         direction = read_directions(self.monotonic_cst, data.columns, data.is_categorical, "RankingTree")
