@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from tables import tables
 from toprank._core.dtypes import CATEGORY, NUMERIC
-from toprank.tree.exact_splitter import Presorted
+from toprank.tree.splitters import Presorted
 from toprank.tree.tao.problem import CostProblem, DistinctRows
 from toprank.tree.tao.starts import random_tree
 from toprank.tree.weights import integer_weights

@@ -11,9 +11,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from toprank._core.dtypes import ERROR, NODE
-from toprank.tree.batch import Batch, Splits, Splitter
 from toprank.tree.categories import PLAIN, Rules
 from toprank.tree.feature_sampler import FeatureSampler
+from toprank.tree.splitters import Batch, Splits, Splitter
 
 UNLIMITED = 2**31 - 1
 

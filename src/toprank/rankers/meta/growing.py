@@ -25,12 +25,12 @@ from toprank.rankers.meta.leaf_rankers import (
     area_unit,
     weight_keyword,
 )
-from toprank.tree.batch import Batch
 from toprank.tree.feature_sampler import FeatureSampler
 from toprank.tree.grower import UNLIMITED, Limits
 from toprank.tree.meta.meta_tree import MetaTable, MetaTree
 from toprank.tree.meta.objectives import ROC_AREA
 from toprank.tree.meta.shake import intercalation_gain
+from toprank.tree.splitters import Batch
 from toprank.tree.weights import RowWeights
 
 
@@ -125,7 +125,7 @@ def grow_node_by_node(
                 cells.update(zip(children, sums, strict=True))
                 below += zip(children, sides, strict=True)
         level = below
-    return table.freeze()
+    return table.freeze()[0]
 
 
 def _pairs(sums: list[tuple[int, int]]) -> tuple[list[int], list[int]]:

@@ -16,13 +16,13 @@ from toprank._core.threads import Threads
 from toprank.data.binned_cases import BinnedCases
 from toprank.errors import InputError
 from toprank.rankers.linear import fit_linear_direction
-from toprank.tree.batch import Batch, Splits, Splitter
 from toprank.tree.bin_mapper import SAMPLE_ROWS, between, center_and_spread, distinct_values
 from toprank.tree.categories import PLAIN
 from toprank.tree.flatten import flatten_tree
 from toprank.tree.grower import GrownTrees, Limits, grow, single_split
 from toprank.tree.meta.meta_tree import InnerTree, ObliqueCut
 from toprank.tree.meta.objectives import ROC_AREA
+from toprank.tree.splitters import Batch, Splits, Splitter
 from toprank.tree.weights import RowWeights
 
 Worth = Callable[[np.ndarray, np.ndarray], np.ndarray]
