@@ -16,7 +16,7 @@ from toprank.rankers.ensemble.ensemble import negatives_above
 from toprank.rankers.ensemble.forest import COLUMNS_DRAWN, Forest, Judgement
 from toprank.rankers.ensemble.out_of_bag import MeanOfVotes, MedianOfVotes, OutOfBagVotes, Vote, median_votes
 from toprank.rankers.growth import GrowthSettings
-from toprank.rankers.meta.growing import CellRule
+from toprank.rankers.meta.leaf_rankers import grow_node_by_node, is_grown_by_level
 from toprank.tree.feature_sampler import FeatureSampler
 from toprank.tree.meta.meta_tree import MetaTree
 from toprank.tree.meta.objectives import ROC_AREA
@@ -150,8 +150,9 @@ class TreeRankForest(Forest):
     def _grow(
         self, settings: GrowthSettings, data: BinnedCases, weight: np.ndarray, sampler: FeatureSampler | None
     ) -> tuple[MetaTree, float]:
-        rule = CellRule(self.leaf_ranker, self.logistic_C)
-        return (rule.grow if rule.is_needed else super()._grow)(settings, data, weight, sampler)
+        if is_grown_by_level(self.leaf_ranker):
+            return super()._grow(settings, data, weight, sampler)
+        return grow_node_by_node(settings, data, weight, self.leaf_ranker, self.logistic_C, sampler=sampler)
 
     def _vote(self, tree: Tree, score: np.ndarray) -> np.ndarray:
         return share_not_above(tree, score)

@@ -35,7 +35,7 @@ from toprank.rankers.growth import (
 from toprank.rankers.leaf_rates import recounted
 from toprank.rankers.leaf_scores import LEAF_SCORES
 from toprank.rankers.meta.classifier_tree import ClassifierTree
-from toprank.rankers.meta.growing import CellRule
+from toprank.rankers.meta.leaf_rankers import grow_node_by_node, is_grown_by_level
 from toprank.rankers.meta.meta_ranker import GrownMeta, MetaRanker
 from toprank.rankers.meta.ordering import LeafOrder, order_leaves
 from toprank.rankers.meta.pruning import CellPruner, Pruner, SiblingPruner
@@ -208,9 +208,10 @@ class TreeRank(MetaRanker):
     ) -> GrownMeta:
         if self.leaf_order == "held-out":
             return self._grow_on_a_part(settings, data, weight, threads)
-        rule = CellRule(self.leaf_ranker, self.logistic_C, self.leaf_order == "growth", self.random_state)
-        if rule.is_needed:
-            return GrownMeta(*rule.grow(settings, data, weight))
+        intercalates = self.leaf_order == "growth"
+        if not is_grown_by_level(self.leaf_ranker, intercalates):
+            return GrownMeta(*grow_node_by_node(settings, data, weight, self.leaf_ranker, self.logistic_C,
+                                                intercalates=intercalates, random_state=self.random_state))  # fmt: skip
         is_whole = weight is data.weight
         meta, unit = (
             grow_shared_meta(settings, data, threads) if is_whole else grow_meta(settings, data, weight, threads)
