@@ -15,9 +15,8 @@ from toprank._core.threads import Threads
 from toprank.data.binned_cases import BinnedCases
 from toprank.rankers.base import RANKER_CONSTRAINTS
 from toprank.tree.categories import CategorySearch
-from toprank.tree.feature_sampler import FeatureSampler
 from toprank.tree.flatten import flatten_tree
-from toprank.tree.grower import UNLIMITED, Limits, grow
+from toprank.tree.grower import UNLIMITED, FeatureSampler, Limits, grow
 from toprank.tree.meta.meta_tree import MetaTree, RootMemory, StackLimits, grow_meta_tree, grow_meta_trees
 from toprank.tree.meta.objectives import AVERAGE_PRECISION, Objective
 from toprank.tree.structure import Tree

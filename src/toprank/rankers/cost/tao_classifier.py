@@ -28,13 +28,12 @@ from toprank.rankers.cost.tao_tree import DEEPEST, TAOTree
 from toprank.rankers.growth import GROWTH_CONSTRAINTS
 from toprank.rankers.validation import check_class_labels
 from toprank.tree.bin_mapper import short_between
+from toprank.tree.columns import with_usual
 from toprank.tree.structure import Tree
-from toprank.tree.tao.alternating_tree import AlternatingTree, pruned, to_tree
+from toprank.tree.tao.alternating_tree import AlternatingTree, pruned, random_tree, to_tree, tree_of
 from toprank.tree.tao.alternation import Alternation
 from toprank.tree.tao.problem import CostProblem, DistinctRows
 from toprank.tree.tao.splits import Split
-from toprank.tree.tao.starts import random_tree, tree_of
-from toprank.tree.usual import with_usual
 from toprank.tree.weights import integer_weights
 from toprank.words.numbers import number_text
 

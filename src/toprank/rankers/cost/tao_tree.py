@@ -21,11 +21,10 @@ from toprank.rankers.cost.labelled_tree import BALANCED, LABELLED_CONSTRAINTS, L
 from toprank.rankers.growth import CV, category_search
 from toprank.tree.categories import CategorySearch
 from toprank.tree.structure import Tree
-from toprank.tree.tao.alternating_tree import AlternatingTree, pruned, to_tree
+from toprank.tree.tao.alternating_tree import AlternatingTree, pruned, random_tree, to_tree, tree_of
 from toprank.tree.tao.alternation import Alternation
 from toprank.tree.tao.moves import with_threshold
 from toprank.tree.tao.problem import CostProblem, DistinctRows
-from toprank.tree.tao.starts import random_tree, tree_of
 from toprank.tree.weights import integer_weights
 
 DEEPEST = 20

@@ -23,7 +23,7 @@ from toprank.rankers.ensemble.forest import COLUMNS_DRAWN, ROWS_DRAWN, draw_boot
 from toprank.rankers.growth import GROWTH_CONSTRAINTS
 from toprank.rankers.progress import progress
 from toprank.rankers.unseen import Unseen
-from toprank.tree.feature_sampler import columns_wanted
+from toprank.tree.grower import columns_wanted
 from toprank.tree.structure import Tree
 from toprank.words.counts import plural
 

@@ -16,8 +16,7 @@ from toprank.data.binned_cases import BinnedCases
 from toprank.errors import InputError
 from toprank.explain import count_paths, gain_importance
 from toprank.rankers.ensemble.ensemble import PATH_ROWS, Ensemble, negatives_above
-from toprank.rankers.ensemble.pair_rule import PLACE, PairRule
-from toprank.rankers.ensemble.pair_weights import STEP_UNIT, PairWeights, best_step, discordant_pairs
+from toprank.rankers.ensemble.pairs import PLACE, STEP_UNIT, PairRule, PairWeights, best_step, discordant_pairs
 from toprank.rankers.growth import CV, DEPTH, GROWTH_CONSTRAINTS, GrowthSettings, grow_meta
 from toprank.rankers.meta.ordering import finish_meta
 from toprank.rankers.progress import progress

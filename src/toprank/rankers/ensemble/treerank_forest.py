@@ -13,11 +13,18 @@ from toprank._core.threads import Threads
 from toprank.data.binned_cases import BinnedCases
 from toprank.metrics import average_precision, roc_auc
 from toprank.rankers.ensemble.ensemble import negatives_above
-from toprank.rankers.ensemble.forest import COLUMNS_DRAWN, Forest, Judgement
-from toprank.rankers.ensemble.out_of_bag import MeanOfVotes, MedianOfVotes, OutOfBagVotes, Vote, median_votes
+from toprank.rankers.ensemble.forest import (
+    COLUMNS_DRAWN,
+    Forest,
+    Judgement,
+    MeanOfVotes,
+    MedianOfVotes,
+    Vote,
+    median_votes,
+)
 from toprank.rankers.growth import GrowthSettings
 from toprank.rankers.meta.leaf_rankers import grow_node_by_node, is_grown_by_level
-from toprank.tree.feature_sampler import FeatureSampler
+from toprank.tree.grower import FeatureSampler
 from toprank.tree.meta.meta_tree import MetaTree
 from toprank.tree.meta.objectives import ROC_AREA
 from toprank.tree.structure import Tree
@@ -157,7 +164,7 @@ class TreeRankForest(Forest):
     def _vote(self, tree: Tree, score: np.ndarray) -> np.ndarray:
         return share_not_above(tree, score)
 
-    def _out_of_bag_votes(self, vote: Vote, n_rows: int) -> OutOfBagVotes:
+    def _out_of_bag_votes(self, vote: Vote, n_rows: int) -> MeanOfVotes | MedianOfVotes:
         return (MeanOfVotes if self.aggregation == "mean" else MedianOfVotes)(vote, n_rows)
 
     def _how(self) -> str:

@@ -22,12 +22,11 @@ from toprank._core.threads import Threads
 from toprank.data.binned_cases import BinnedCases
 from toprank.errors import InputError
 from toprank.rankers.growth import GrowthSettings
-from toprank.rankers.linear import fit_linear_direction
+from toprank.rankers.leaf_scores import fit_linear_direction
 from toprank.tree.bin_mapper import SAMPLE_ROWS, between, center_and_spread, distinct_values
 from toprank.tree.categories import PLAIN
-from toprank.tree.feature_sampler import FeatureSampler
 from toprank.tree.flatten import flatten_tree
-from toprank.tree.grower import UNLIMITED, GrownTrees, Limits, grow, single_split
+from toprank.tree.grower import UNLIMITED, FeatureSampler, GrownTrees, Limits, grow, single_split
 from toprank.tree.meta.meta_tree import InnerTree, MetaTable, MetaTree, ObliqueCut
 from toprank.tree.meta.objectives import ROC_AREA
 from toprank.tree.meta.shake import intercalation_gain

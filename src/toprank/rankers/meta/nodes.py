@@ -12,9 +12,8 @@ from toprank._core.dtypes import NODE, WEIGHT
 from toprank.errors import InputError
 from toprank.export import to_text
 from toprank.rankers.growth import GrowthSettings
-from toprank.rankers.meta.classifier_tree import ClassifierTree
 from toprank.rankers.meta.leaf_rankers import ClassifierRule
-from toprank.rankers.meta.ordering import LeafOrder, order_leaves, rank_leaves
+from toprank.rankers.meta.ordering import ClassifierTree, LeafOrder, order_leaves, rank_leaves
 from toprank.tree.columns import Column
 from toprank.tree.flatten import part_of_tree
 from toprank.tree.meta.meta_tree import MetaTree

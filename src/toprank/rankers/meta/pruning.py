@@ -11,10 +11,9 @@ import numpy as np
 
 from toprank.errors import InputError
 from toprank.rankers.meta.ordering import LeafOrder
-from toprank.tree.meta.merge import MergePath, merge_path
 from toprank.tree.meta.meta_tree import MetaTree
 from toprank.tree.meta.objectives import Objective
-from toprank.tree.meta.prune import collapse_penalties, prune
+from toprank.tree.meta.prune import MergePath, collapse_penalties, merge_path, prune
 
 PENALTIES_TRIED = 40
 """Most penalties that cross-validated pruning compares."""

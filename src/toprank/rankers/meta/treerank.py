@@ -34,10 +34,9 @@ from toprank.rankers.growth import (
 )
 from toprank.rankers.leaf_rates import recounted
 from toprank.rankers.leaf_scores import LEAF_SCORES
-from toprank.rankers.meta.classifier_tree import ClassifierTree
 from toprank.rankers.meta.leaf_rankers import grow_node_by_node, is_grown_by_level
 from toprank.rankers.meta.meta_ranker import GrownMeta, MetaRanker
-from toprank.rankers.meta.ordering import LeafOrder, order_leaves
+from toprank.rankers.meta.ordering import ClassifierTree, LeafOrder, order_leaves
 from toprank.rankers.meta.pruning import CellPruner, Pruner, SiblingPruner
 from toprank.tree.meta.meta_tree import MetaTree
 from toprank.tree.meta.objectives import ROC_AREA
