@@ -10,7 +10,6 @@ import numpy as np
 
 from toprank._compat import Interval, StrOptions
 from toprank._core.dtypes import CRITERIA
-from toprank._core.threads import Threads
 from toprank.budget import cases_of_budget
 from toprank.data.binned_cases import BinnedCases
 from toprank.errors import InputError
@@ -22,8 +21,6 @@ from toprank.rankers.growth import (
     GROWTH_CONSTRAINTS,
     PUBLISHED_CATEGORIES,
     GrowthSettings,
-    grow_meta,
-    grow_shared_meta,
 )
 from toprank.rankers.leaf_scores import LEAF_SCORES
 from toprank.rankers.meta.meta_ranker import GrownMeta, MetaRanker
@@ -216,15 +213,8 @@ class MetaAP(MetaRanker):
         n_cases, n_positives = self._table_counts or (self.n_cases_, self.n_positives_)
         return TopPrecision.from_share(min(cases_of_budget(self.budget, n_cases, n_positives) / n_cases, 1.0))
 
-    def _grow(
-        self, settings: GrowthSettings, data: BinnedCases, weight: np.ndarray | None, threads: Threads
-    ) -> GrownMeta:
-        if weight is data.weight:
-            return GrownMeta(*grow_shared_meta(settings, data, threads))
-        return GrownMeta(*grow_meta(settings, data, weight, threads))
-
     def _pruner(self, settings: GrowthSettings, grown: GrownMeta, data: BinnedCases) -> Pruner:
-        return SiblingPruner(grown.meta, settings.objective, lambda meta: order_leaves(settings, meta, grown.unit))
+        return SiblingPruner(grown.meta, lambda meta: order_leaves(settings, meta, grown.unit), settings.objective)
 
     def _measure(self, is_positive: np.ndarray, score: np.ndarray, weight: np.ndarray) -> float:
         if self.objective == "ap":

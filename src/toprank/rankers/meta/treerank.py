@@ -29,8 +29,6 @@ from toprank.rankers.growth import (
     GROWTH_CONSTRAINTS,
     PUBLISHED_CATEGORIES,
     GrowthSettings,
-    grow_meta,
-    grow_shared_meta,
 )
 from toprank.rankers.leaf_rates import recounted
 from toprank.rankers.leaf_scores import LEAF_SCORES
@@ -211,11 +209,8 @@ class TreeRank(MetaRanker):
         if not is_grown_by_level(self.leaf_ranker, intercalates):
             return GrownMeta(*grow_node_by_node(settings, data, weight, self.leaf_ranker, self.logistic_C,
                                                 intercalates=intercalates, random_state=self.random_state))  # fmt: skip
-        is_whole = weight is data.weight
-        meta, unit = (
-            grow_shared_meta(settings, data, threads) if is_whole else grow_meta(settings, data, weight, threads)
-        )
-        return GrownMeta(meta.with_areas_as_gains(), unit)
+        grown = super()._grow(settings, data, weight, threads)
+        return replace(grown, meta=grown.meta.with_areas_as_gains())
 
     def _grow_on_a_part(
         self, settings: GrowthSettings, data: BinnedCases, weight: np.ndarray | None, threads: Threads
@@ -252,7 +247,7 @@ class TreeRank(MetaRanker):
 
         if self.pruning == "cells":
             return CellPruner(grown.meta, arrange)
-        return SiblingPruner(grown.meta, ROC_AREA, arrange)
+        return SiblingPruner(grown.meta, arrange, ROC_AREA)
 
     def _shaken(self, settings: GrowthSettings, grown: GrownMeta, data: BinnedCases, own: LeafOrder) -> LeafOrder:
         """Order the cells by the positive rate of the held-out rows; the rate of all rows counts as one more case.

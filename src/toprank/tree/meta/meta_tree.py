@@ -97,9 +97,13 @@ class MetaTree:
 
     def collapsed(self, nodes: np.ndarray) -> MetaTree:
         """The meta-tree with the given meta-nodes turned into leaves."""
-        keep, child = self.is_above(nodes), ~self.is_leaf
-        child[nodes] = False
-        return self._restricted(keep, child & keep, np.cumsum(keep) - 1)
+        keep, has_children = self.is_above(nodes), ~self.is_leaf
+        has_children[nodes] = False
+        new_index = np.cumsum(keep) - 1
+        left, right = (np.where(has_children, new_index[child], -1)[keep] for child in (self.left, self.right))
+        inner = [tree if has else None for tree, has, k in zip(self.inner, has_children, keep, strict=True) if k]
+        rest = self.depth[keep], self.positive[keep], self.total[keep], inner
+        return MetaTree(left.astype(NODE), right.astype(NODE), *rest)
 
     def with_areas_as_gains(self) -> MetaTree:
         """The same meta-tree; the gain of a condition is the area it adds under the ROC curve of the whole tree."""
@@ -128,14 +132,6 @@ class MetaTree:
             for weight in (positive, total):
                 weight[node] = weight[self.left[node]] + weight[self.right[node]]
         return replace(self, positive=positive, total=total)
-
-    def _restricted(self, keep: np.ndarray, has_children: np.ndarray, new_index: np.ndarray) -> MetaTree:
-        left = np.where(has_children, new_index[self.left], -1)[keep]
-        right = np.where(has_children, new_index[self.right], -1)[keep]
-        inner = [tree if has else None for tree, has, k in zip(self.inner, has_children, keep, strict=True) if k]
-        return MetaTree(
-            left.astype(NODE), right.astype(NODE), self.depth[keep], self.positive[keep], self.total[keep], inner
-        )
 
 
 class MetaTable:

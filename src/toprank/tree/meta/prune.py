@@ -22,8 +22,7 @@ the best groups for all penalties come out at once.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from typing import Any
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -31,7 +30,7 @@ from numpy.typing import ArrayLike
 from toprank._core.cells import best_chains, upper_hull
 from toprank._core.dtypes import NODE
 from toprank.errors import InputError
-from toprank.tree.flatten import BLANK
+from toprank.tree.flatten import part_of_tree
 from toprank.tree.meta.meta_tree import MetaTree
 from toprank.tree.meta.objectives import AVERAGE_PRECISION, Objective
 from toprank.tree.meta.shake import check_cells
@@ -111,28 +110,8 @@ def prune(meta: MetaTree, penalty: np.ndarray, alpha: float) -> MetaTree:
 
 
 def prune_tree(tree: Tree, penalty: np.ndarray, alpha: float) -> Tree:
-    """`prune` for a plain tree of conditions on one column, without its order of leaves."""
-    if alpha <= 0:
-        return tree
-    parent = parents_of(tree.left, tree.right)
-    # Penalties do not decrease towards the root: a node remains if its parent does not collapse.
-    kept = np.flatnonzero((parent < 0) | (penalty[parent] > alpha))
-    is_end = penalty[kept] <= alpha
-    new_index = np.zeros(len(tree), NODE)
-    new_index[kept] = np.arange(len(kept))
-    columns: dict[str, Any] = {
-        name: np.where(is_end, BLANK[name], getattr(tree, name)[kept])
-        for name in ("kind", "feature", "threshold", "missing_left", "category_at", "gain")
-    }
-    for name in ("left", "right"):
-        child = getattr(tree, name)[kept]
-        columns[name] = np.where(is_end | (child < 0), -1, new_index[child])
-    has_categories = columns["category_at"] >= 0
-    columns["category_bits"] = tree.category_bits[columns["category_at"][has_categories]]
-    columns["category_at"][has_categories] = np.arange(has_categories.sum())
-    columns |= {name: np.full(len(kept), BLANK[name]) for name in ("leaf", "score", "rate")}
-    columns |= {name: getattr(tree, name)[kept] for name in ("positive", "negative")}
-    return replace(tree, **columns, oblique_at=np.zeros(len(kept) + 1, NODE))
+    """`prune` for a plain tree, without its order of leaves."""
+    return part_of_tree(tree, 0, np.flatnonzero(penalty <= alpha))[0] if alpha > 0 else tree
 
 
 class _Sequence:
