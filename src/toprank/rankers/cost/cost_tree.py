@@ -9,10 +9,9 @@ import numpy as np
 
 from toprank._core.threads import Threads
 from toprank.data.binned_cases import BinnedCases
-from toprank.errors import InputError
 from toprank.files.model_file import without_prefix
 from toprank.rankers.cost.labelled_tree import BALANCED, LABELLED_CONSTRAINTS, LabelledTree
-from toprank.rankers.greedy.monotone import MONOTONIC_CST, bounded_rates, read_directions
+from toprank.rankers.greedy.monotone import MONOTONIC_CST, bounded_rates, directions_of_tree
 from toprank.rankers.growth import CCP_ALPHA, CV, DEPTH
 from toprank.rankers.meta.pruning import best_penalty, checked_penalties, penalties_to_try
 from toprank.rankers.unseen import held_out_folds, pruning_folds
@@ -128,12 +127,7 @@ class CostTree(LabelledTree):
     # --- growing and pruning ------------------------------------------------------------------------------------
 
     def _fit_model(self, data: BinnedCases, threads: Threads) -> None:
-        direction = read_directions(self.monotonic_cst, data.columns, data.is_categorical, "CostTree")
-        if direction is not None and self.leaf_score != "constant":
-            raise InputError(
-                f"CostTree supports monotonic_cst only with leaf_score='constant', but leaf_score is "
-                f"{self.leaf_score!r}, whose scores change inside leaves. Hint: use leaf_score='constant'."
-            )
+        direction = directions_of_tree(self, data)
         costs = self._set_costs()
         weights = integer_weights(data.is_positive, data.weight)
         costly = self._weigh_by_cost(data, weights, costs)

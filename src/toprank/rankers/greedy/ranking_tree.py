@@ -16,7 +16,7 @@ from toprank._core.threads import Threads, resolve_n_jobs
 from toprank.data.binned_cases import BinnedCases
 from toprank.errors import InputError
 from toprank.files.model_file import without_prefix
-from toprank.rankers.greedy.monotone import MONOTONIC_CST, bounded_rates, read_directions
+from toprank.rankers.greedy.monotone import MONOTONIC_CST, bounded_rates, directions_of_tree
 from toprank.rankers.growth import CV, DEPTH, GROWTH_CONSTRAINTS, GrowthSettings, grow_tree
 from toprank.rankers.leaf_rates import finish_tree, node_rates, order_by_rate
 from toprank.rankers.tree_ranker import TreeRanker
@@ -144,12 +144,7 @@ class RankingTree(TreeRanker):
     random_state: Any = None
 
     def _fit_model(self, data: BinnedCases, threads: Threads) -> None:
-        direction = read_directions(self.monotonic_cst, data.columns, data.is_categorical, "RankingTree")
-        if direction is not None and self.leaf_score != "constant":
-            raise InputError(
-                f"RankingTree supports monotonic_cst only with leaf_score='constant', but leaf_score is "
-                f"{self.leaf_score!r}, whose scores change inside leaves. Hint: use leaf_score='constant'."
-            )
+        direction = directions_of_tree(self, data)
         settings = GrowthSettings.from_estimator(self, CRITERIA[self.criterion], self.max_depth)
         tree = grow_tree(settings, data, threads, direction)
         node_rate = bounded_rates(tree, node_rates(tree, settings.smoothing, settings.smoothing_strength), direction)
