@@ -150,13 +150,12 @@ class _Sequence:
 
 def _shares_as_leaves(meta: MetaTree, objective: Objective) -> np.ndarray:
     """What each meta-node would add to the measure as a leaf."""
-    before_positive, before_total = np.zeros(len(meta.left)), np.zeros(len(meta.left))
+    before = np.zeros(len(meta.left)), np.zeros(len(meta.left))
     for node in np.flatnonzero(~meta.is_leaf):  # parents first
         left, right = meta.left[node], meta.right[node]
-        before_positive[left], before_total[left] = before_positive[node], before_total[node]
-        before_positive[right] = before_positive[node] + meta.positive[left]
-        before_total[right] = before_total[node] + meta.total[left]
-    return objective.share(meta.positive, meta.total, before_positive, before_total, meta.positive[0], meta.total[0])
+        for weight, sums in zip((meta.positive, meta.total), before, strict=True):
+            sums[left], sums[right] = sums[node], sums[node] + weight[left]
+    return objective.share((meta.positive, meta.total), before, (meta.positive[0], meta.total[0]))
 
 
 # --- merging neighbours -------------------------------------------------------------------------------------------
