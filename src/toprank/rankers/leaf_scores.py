@@ -58,15 +58,8 @@ def fit_leaf_score(
 def fit_linear_direction(data: BinnedCases, weight: np.ndarray, C: float, allowed: np.ndarray) -> np.ndarray:
     """Return the slope of each numeric column in an L1 logistic regression, 0 elsewhere; missing values count as means.
 
-    Both classes have equal weight, balanced after equal rows are merged, so that weight 2 is the row twice.
-
-    Parameters
-    ----------
-    data : BinnedCases
-    weight : float array of shape (n,); rows of weight 0 are left out
-    C : float
-        Inverse penalty.
-    allowed : uint8 array of shape (n_features,): columns that may have a slope
+    Both classes have equal weight, balanced after equal rows are merged, so that weight 2 is the row twice. Rows of
+    weight 0 are left out; `allowed`, uint8 (n_features,), marks the columns that may have a slope.
     """
     numeric = np.flatnonzero((data.is_categorical == 0) & (allowed > 0))
     rows, row_weight = _choose_rows(data.is_positive, weight, len(numeric))

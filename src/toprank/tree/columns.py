@@ -245,14 +245,6 @@ def with_usual(
 ) -> list[Column]:
     """Columns with their usual values among the rows of X, or a sample of them.
 
-    Parameters
-    ----------
-    columns : sequence of Column, one per feature
-    X : float array of shape (n, n_features)
-        Category columns hold codes, NaN = missing.
-    is_positive : bool array of shape (n,)
-    weight : float array of shape (n,) or None
-
     Examples
     --------
     >>> X = np.array([[0.0, 1.0], [0.0, 1.0], [0.0, 0.0], [7.0, np.nan]])

@@ -219,16 +219,8 @@ class FeatureSampler:
     """Draws the columns that each node of a level may use.
 
     The grower announces new roots, each the root of an inner tree, and asks for the columns of nodes by their roots, in
-    an order that does not depend on threads, so the draws are the same for any number of threads.
-
-    Parameters
-    ----------
-    n_features : int
-    n_per_split : int or None
-        Columns redrawn for each condition; None = all.
-    n_per_tree : int or None
-        Columns drawn once per root, to which its whole tree is limited; None = all.
-    rng : numpy Generator
+    an order that does not depend on threads, so the draws are the same for any number of threads. `n_per_split` columns
+    are redrawn for each condition, from `n_per_tree` that are drawn once per root; None = all.
 
     Examples
     --------

@@ -210,13 +210,8 @@ class FullTree:
     def costs_of(self, leaf: np.ndarray, positive: np.ndarray, total: np.ndarray, penalties: np.ndarray) -> np.ndarray:
         """Return the cost of other rows in the pruned tree of each penalty; penalties are ascending.
 
-        Parameters
-        ----------
-        leaf : int array of shape (n,)
-            Leaf of this tree that each row reaches.
-        positive, total : int64 arrays of shape (n,)
-            Cost of a mistake on each row; `positive` is 0 for negatives.
-        penalties : float64 array of shape (n_penalties,)
+        `leaf` is the leaf of this tree that each row reaches; `positive` and `total` are the costs of a mistake on each
+        row, `positive` 0 for negatives.
         """
         tree, n_penalties = self.tree, len(penalties)
         positive, total = (sums_of_nodes(tree, leaf, values) for values in (positive, total))

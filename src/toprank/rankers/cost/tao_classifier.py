@@ -313,18 +313,7 @@ def category_places(
     """Return the place of each category on a line, where a threshold separates categories with different class shares.
 
     The line is the first principal component of the shares (Coppersmith, Hong, Hosking, 1999); for two classes it is
-    the share of one, which is the optimal order.
-
-    Parameters
-    ----------
-    codes, label : int arrays of shape (n,)
-    weight : float array of shape (n,)
-    n_categories, n_classes : int
-
-    Returns
-    -------
-    place : float64 array of shape (n_categories,)
-        0, 1, ...; categories with equal shares are adjacent, those without weight get the overall shares.
+    the share of one, which is the optimal order. Categories without weight get the overall shares.
 
     Examples
     --------

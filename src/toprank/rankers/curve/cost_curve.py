@@ -51,22 +51,10 @@ OF_FOLDS = "cross-validation"
 
 
 class CurveFolds:
-    """Folds of training data, each with the trees fitted on the other folds.
+    """Folds of training data (training rows and held-out rows of each), with the trees fitted on the other folds.
 
-    Parameters
-    ----------
-    data : BinnedCases
-    folds : list of (int array, int array)
-        Training rows and held-out rows of each fold.
-    base : TAOTree
-        Not fitted.
-    fitter : callable
-        fitter(data) returns what fits a tree on the data.
-    path_max_iter : int
-        Most passes over each tree of a path.
-    threads : Threads
-        Folds run in parallel.
-    verbose : bool
+    `fitter` returns, for the data of a fold, what fits a tree on them; `path_max_iter` is the most passes over each
+    tree of a path. Folds run in parallel.
     """
 
     def __init__(
@@ -91,19 +79,9 @@ class CurveFolds:
         return np.concatenate([held_out for _, held_out in self.folds])
 
     def by_row(self, score: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Return one score per training row from the scores of all folds, and the fold of each row.
+        """Return one score per training row from scores in the order of `rows`, and the last fold that held it out.
 
-        Parameters
-        ----------
-        score : float64 array of shape (n_held_out,)
-            In the order of `rows`; a row held out several times gets the mean of its scores.
-
-        Returns
-        -------
-        score : float64 array of shape (n,)
-            NaN for rows that are never held out.
-        fold : int64 array of shape (n,)
-            The last fold in which a row is held out; -1 for none.
+        A row held out several times gets the mean of its scores; one that never is gets NaN and fold -1.
         """
         n = len(self.data.X)
         total, times = np.bincount(self.rows, score, n), np.bincount(self.rows, minlength=n)
@@ -134,12 +112,8 @@ class CurveFolds:
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Return the labels of the rows of all folds by paths over the given costs.
 
-        Returns
-        -------
-        votes, score : bool array of shape (n_ratios, n) and float64 array of shape (n,)
-            As in `votes_and_scores`.
-        between : bool array of shape (n_places, n)
-            The same for trees at places between the costs.
+        Votes and scores as in `votes_and_scores`, and the votes of trees at places between the costs, bool (n_places,
+        n).
         """
 
         def judge(inside: np.ndarray, held_out: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

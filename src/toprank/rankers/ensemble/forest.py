@@ -332,12 +332,7 @@ class Forest(Ensemble):
 def draw_bootstrap(data: BinnedCases, max_samples: int | float | None, rng: np.random.Generator) -> np.ndarray:
     """Return the row weights of one bootstrap sample: how often each was drawn, times its own weight; float64 (n,).
 
-    Parameters
-    ----------
-    data : BinnedCases
-    max_samples : int, float or None
-        Rows drawn: a number, or a share; None = as many as there are.
-    rng : Generator
+    `max_samples` is the number or the share of rows to draw; None = as many as there are.
     """
     weight = np.ones(len(data.X)) if data.weight is None else data.weight
     present = np.flatnonzero(weight)

@@ -170,15 +170,9 @@ class PairWeights:
 def best_step(value: np.ndarray, positive: np.ndarray, negative: np.ndarray) -> float:
     """Return the a that minimises Z(a) = (sum of positive exp(-a value)) (sum of negative exp(a value)), 0 <= a <= 16.
 
-    log Z is convex: its slope is the mean of the values under the tilted negatives minus that under the tilted
+    `value` is what a tree adds to the score at each place, `positive` and `negative` are the weights of the classes
+    there. log Z is convex: its slope is the mean of the values under the tilted negatives minus that under the tilted
     positives, its curvature the sum of their variances. Newton's method, kept inside a bracket of the root.
-
-    Parameters
-    ----------
-    value : float64 array of shape (n_places,)
-        What a tree adds to the score at each place.
-    positive, negative : float64 arrays of shape (n_places,)
-        Weight of each class there.
 
     Examples
     --------

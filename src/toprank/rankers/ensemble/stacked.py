@@ -310,15 +310,9 @@ class StackedRanker(Ranker):
     def _fit_member(
         self, member: Ranker, data: Cases, folds: list[Fold], threads: Threads
     ) -> tuple[Ranker, np.ndarray, np.ndarray]:
-        """Fit a member on all rows.
+        """Fit a member on all rows; return it, and two scores of each row on its scale.
 
-        Returns
-        -------
-        member : Ranker
-        score : float64 array of shape (n,)
-            Scores of the rows by models that did not see them, on the scale of the member; NaN if there is none.
-        final : float64 array of shape (n,)
-            Their scores by the member itself.
+        First by models that did not see the row, NaN if there is none, then by the member itself; float64 (n,) each.
         """
         member._validate_params()
         unseen = member._fit_model(data, threads)
@@ -524,21 +518,11 @@ def _named(rankers: Sequence[Any]) -> dict[str, Ranker]:
 
 
 def learn_blend(data: Cases, folds: list[Fold], scores: np.ndarray, finals: np.ndarray) -> tuple[Blend, Unseen | None]:
-    """Learn maps and weights of members.
+    """Learn maps and weights of members from held-out scores; without any, weights are equal.
 
-    Parameters
-    ----------
-    data : Cases
-    folds : list of Fold
-    scores, finals : float64 arrays of shape (n, n_members)
-        Scores by models that did not see the row, NaN if there is none; and by the members themselves.
-
-    Returns
-    -------
-    blend : Blend
-        From all held-out scores; without any, of equal weights.
-    unseen : Unseen or None
-        The cases of each fold, scored with maps and weights from the other folds.
+    `scores` are those by models that did not see the row, NaN if there is none, `finals` those by the members
+    themselves, both float64 (n, n_members). Also returns the cases of each fold, scored with maps and weights from the
+    other folds.
     """
     known = np.isfinite(scores).all(axis=1)
     parts = []

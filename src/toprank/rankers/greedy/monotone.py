@@ -76,12 +76,7 @@ def directions_of_tree(model: Any, data: BinnedCases) -> np.ndarray | None:
 def bounded_rates(tree: Tree, rate: np.ndarray, direction: np.ndarray | None) -> np.ndarray:
     """Return the node rates of a plain tree, clipped to the bounds set by the constrained splits above them.
 
-    Parameters
-    ----------
-    tree : Tree
-        Its weights give the rates of both sides of a condition.
-    rate : float array of shape (n_nodes,)
-    direction : int8 array of shape (n_features,), or None for no constraints
+    The weights of the tree give the rates of both sides of a condition; without directions nothing changes.
 
     Examples
     --------

@@ -51,41 +51,15 @@ class RankingTree(TreeRanker):
         Most conditions on a path; None = no limit.
     min_samples_leaf : int, default 5
         Minimum weight of a leaf.
-    min_samples_split : int, default 2
-        Minimum weight of a node to split.
-    min_gain : float, default 0
-        Minimum gain of a split, as a share of the largest possible gain at the root.
+    min_samples_split, min_gain, smoothing, smoothing_strength, splitter, max_bins
+        As in `MetaAP`; here by default rates are m-estimates, with a strength of 2 cases.
     max_leaf_nodes : int or None
         Grow best first up to this number of leaves.
-    smoothing : {"hierarchical", "m-estimate"} or None
-        How leaf rates are shrunk towards the rate of their parent.
-    smoothing_strength : float
-        Strength of the shrinkage, in cases.
-        splitter : {"hist", "exact", "midpoint"}
-        Split on bins or on every distinct value. Thresholds are the shortest decimals between two values; "midpoint"
-        is "exact" with thresholds midway, as in the papers.
-    max_bins : int
-    categorical_features : list of names, positions or a mask
-        Columns to treat as categories besides strings, booleans and category columns; their text is not read as
-        dates or numbers.
-    cat_smooth : float or None, default 10
-        Strength, in cases, of shrinking the rate of a category towards its node's before categories are ordered. Splits
-        on many categories are judged on other cases than those that ordered them, so that noise brings no gain. None
-        turns both off and orders categories by their training rate, as in the papers.
-    min_data_per_group : int, default 10
-        Categories with fewer cases in a node are grouped.
-    max_cat_threshold : int or None, default 3
-        Most categories that a condition names; all others go to the other side. None = no limit.
+    categorical_features, cat_smooth, min_data_per_group, max_cat_threshold, keep_columns, budget, pos_label, n_jobs
+        As in `MetaAP`.
     monotonic_cst : array-like of -1, 0, 1 per column, dict of names, or None
         Number columns in which the score must be monotone, as in scikit-learn: 1 = it never falls as the column rises,
         -1 = it never rises. Needs leaf_score="constant", as other scores depend on distances and votes.
-    keep_columns : list of names, positions, a mask, or "all"
-        Columns to keep even if they look like identifiers, free text or constants, which are otherwise left out.
-    budget : int, float or None
-        Cases (int) or share of cases (float) that `predict` flags; None = as many as training positives.
-    pos_label : label of the positive class, default the larger one
-    n_jobs : int or None
-        Threads; the results do not depend on it.
     cv : int, splitter or iterable of splits, default 5
         Folds for the hit rates of new cases; 0 = training rates only.
     random_state : int, RandomState or None

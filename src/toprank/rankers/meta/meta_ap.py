@@ -82,7 +82,7 @@ class MetaAP(MetaRanker):
         How leaf rates are shrunk towards the rate of their parent.
     smoothing_strength : float
         Strength of the shrinkage, in cases.
-        splitter : {"hist", "exact", "midpoint"}
+    splitter : {"hist", "exact", "midpoint"}
         Split on bins or on every distinct value. Thresholds are the shortest decimals between two values; "midpoint"
         is "exact" with thresholds midway, as in the papers.
     max_bins : int

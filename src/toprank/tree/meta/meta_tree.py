@@ -121,12 +121,7 @@ class MetaTree:
         return replace(self, inner=[measured(tree) for tree in self.inner])
 
     def with_weights(self, positive: np.ndarray, total: np.ndarray) -> MetaTree:
-        """The same meta-tree with other leaf weights; a parent gets the sum of its children.
-
-        Parameters
-        ----------
-        positive, total : int64 arrays of shape (n_meta_nodes,)
-        """
+        """The same meta-tree with other leaf weights; a parent gets the sum of its children."""
         positive, total = positive.astype(WEIGHT), total.astype(WEIGHT)
         for node in np.flatnonzero(~self.is_leaf)[::-1]:  # children first
             for weight in (positive, total):

@@ -77,13 +77,8 @@ class Stages:
     def scores(self, tree: Tree, X: np.ndarray, threads: Threads | None = None) -> Iterator[np.ndarray]:
         """Score of each row of X after each stage: n_stages arrays, float64 (n,).
 
-        Parameters
-        ----------
-        tree : Tree
-            The whole tree, with any scoring except "votes".
-        X : float array of shape (n, n_features)
-        threads : Threads or None
-            All rows are routed down the tree before the first score is computed.
+        `tree` is the whole tree, with any scoring except "votes". All rows are routed down it before the first score is
+        computed.
         """
         scoring = tree.scoring
         reached, margin = self._walk(tree, X, threads or Threads())

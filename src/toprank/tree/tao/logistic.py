@@ -299,22 +299,8 @@ def solve(
 ) -> State:
     """Minimise the loss plus penalty from the given weights and intercept; return the final state.
 
-    Parameters
-    ----------
-    X : float64 array of shape (n_columns, n)
-    target, weight : float64 arrays of shape (n,)
-        Weights above 0; both targets, 0 and 1, occur.
-    goal : Goal
-        Penalty above 0.
-    value : float64 array of shape (n_columns,)
-        Initial weights; overwritten with the final ones.
-    intercept : float
-    threads : Threads
-
-    Returns
-    -------
-    State
-        A NaN gap means that X has non-finite entries.
+    `value` is overwritten with the final weights. X is float64 (n_columns, n); rows have weights above 0, and both
+    targets, 0 and 1, occur. A NaN gap means that X has non-finite entries.
     """
     n_columns, n = X.shape
     rows = Rows(target, weight, np.empty(n), np.empty(n), np.empty(n))

@@ -283,10 +283,7 @@ def _sides_of_levels(saving: np.ndarray, cases: np.ndarray, members: np.ndarray,
 def _honest_saving(sums: np.ndarray, counts: np.ndarray, members: np.ndarray, search: CategorySearch) -> float:
     """Saving on one half of the cases of the sides chosen by the other half, both ways; mean over the halvings.
 
-    Parameters
-    ----------
-    sums, counts : arrays of shape (2, n_levels)
-        Savings and cases of the care points that are better on the left, and of those better on the right.
+    `sums` and `counts`, (2, n_levels), are those of the care points that are better on the left, and on the right.
     """
     by_size = np.lexsort((-counts[0], -counts.sum(axis=0)))
     sums, counts, members = sums[:, by_size].astype(np.float64), counts[:, by_size], members[by_size]
@@ -374,13 +371,7 @@ def fitted_sum(
 def sum_split(problem: CostProblem, used: np.ndarray, weight: np.ndarray) -> Split:
     """A weighted sum of terms scaled to standard deviation 1, so that margins are comparable.
 
-    Parameters
-    ----------
-    problem : CostProblem
-    used : int array of shape (m,)
-        Positions among the columns of `problem.rows.standard`.
-    weight : float64 array of shape (m,)
-        Weights on these columns, standardised.
+    `used` are positions among the columns of `problem.rows.standard`, `weight` the weights on these, standardised.
     """
     feature, code, spread, _ = problem.rows.standard
     order = np.argsort(-np.abs(weight), kind="stable")
