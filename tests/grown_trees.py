@@ -10,11 +10,11 @@ from tables import falling
 from toprank._core.dtypes import AP, CATEGORY, GINI
 from toprank._core.threads import Threads
 from toprank.tree.columns import Column
-from toprank.tree.exact_splitter import ExactSplitter, Presorted
 from toprank.tree.flatten import flatten_meta_tree, flatten_tree
 from toprank.tree.grower import Limits, grow
 from toprank.tree.meta.meta_tree import grow_meta_tree
 from toprank.tree.meta.objectives import AVERAGE_PRECISION
+from toprank.tree.splitters import ExactSplitter, Presorted
 from toprank.tree.structure import Tree
 from toprank.tree.weights import integer_weights
 

@@ -8,12 +8,11 @@ from hypothesis import strategies as st
 from toprank._core.dtypes import CATEGORY, CRITERIA, LEAF, NUMERIC, OBLIQUE
 from toprank._core.threads import Threads
 from toprank.tree.bin_mapper import BinMapper
-from toprank.tree.exact_splitter import ExactSplitter, Presorted
 from toprank.tree.flatten import flatten_meta_tree, flatten_tree
 from toprank.tree.grower import Limits, grow
-from toprank.tree.histogram_splitter import HistogramSplitter
 from toprank.tree.meta.meta_tree import grow_meta_tree
 from toprank.tree.meta.objectives import AVERAGE_PRECISION
+from toprank.tree.splitters import ExactSplitter, HistogramSplitter, Presorted
 from toprank.tree.structure import DTYPES, Tree
 from toprank.tree.weights import integer_weights
 
@@ -146,7 +145,7 @@ def make_splitter(table, mode="histogram", threads=None, max_bins=255, sample_ro
 
 def row_order(splitter):
     """Rows in the order that the splitter has them in."""
-    return splitter.rows if isinstance(splitter, HistogramSplitter) else splitter.order[0]
+    return np.atleast_2d(splitter.rows)[0]
 
 
 def rows_of(splitter, segment, node):

@@ -8,9 +8,9 @@ from hypothesis import strategies as st
 
 from tables import tables
 from toprank._core.dtypes import CATEGORY, NUMERIC
-from toprank.tree.exact_splitter import Presorted
+from toprank.tree.splitters import Presorted
+from toprank.tree.tao.alternating_tree import random_tree
 from toprank.tree.tao.problem import CostProblem, DistinctRows
-from toprank.tree.tao.starts import random_tree
 from toprank.tree.weights import integer_weights
 
 COSTS = st.sampled_from([0.1, 0.5, 1.0, 2.0, 7.0])

@@ -37,10 +37,9 @@ from toprank.rankers.growth import category_search
 from toprank.tree.columns import Column
 from toprank.tree.flatten import flatten_tree
 from toprank.tree.grower import Limits, grow
-from toprank.tree.tao.alternating_tree import AlternatingTree
+from toprank.tree.tao.alternating_tree import AlternatingTree, random_tree, tree_of
 from toprank.tree.tao.alternation import Alternation
 from toprank.tree.tao.problem import CostProblem, integer_costs
-from toprank.tree.tao.starts import random_tree, tree_of
 from toprank.tree.weights import FIXED_POINT_BITS, RowWeights, integer_weights
 
 HERE = Path(__file__).parent

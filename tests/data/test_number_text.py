@@ -1,10 +1,25 @@
 import math
+from itertools import pairwise
 
+import numpy as np
+import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from toprank.data.number_text import NumberForm, learn_number_form, numbers_of, read_number
+from toprank import SGBAP, LogisticBoost, RankingTree, load
+from toprank._core.dtypes import CATEGORY
+from toprank.data.column_roles import learn_columns
+from toprank.data.number_text import (
+    Band,
+    NumberForm,
+    learn_number_form,
+    numbers_of,
+    ordered_bands,
+    read_band,
+    read_number,
+)
+from toprank.data.table import read_table
 
 POINT, COMMA = "1,234.56", "1.234,56"
 
@@ -102,3 +117,118 @@ def test_what_is_written_is_read(value, style, comma):
     read = read_number(text, COMMA if comma else POINT)
     assert read is not None
     assert read[0] == float(value)
+
+
+POINT, COMMA = "1,234.56", "1.234,56"
+
+
+AGES = ["< 18", "18-24", "25-34", "35-44", "45-54", "55-64", "65-74", "75+"]
+
+
+@pytest.mark.parametrize(
+    ("text", "band"),
+    [
+        ("15-19", Band(15.0, 19.0, "")),
+        (" 15 \u2013 19 ", Band(15.0, 19.0, "")),
+        ("20000 to 29000", Band(20000.0, 29000.0, "")),
+        ("0..9", Band(0.0, 9.0, "")),
+        ("-10--5", Band(-10.0, -5.0, "")),
+        ("1,000-1,999 EUR", Band(1000.0, 1999.0, "EUR")),
+        ("$50k-$75k", Band(50000.0, 75000.0, "$")),
+        ("[0, 10)", Band(0.0, 10.0, "")),
+        ("(20.5, inf]", Band(20.5, math.inf, "")),
+        ("<18", Band(-math.inf, 18.0, "")),
+        ("\u2264 18", Band(-math.inf, 18.0, "")),
+        ("Under 18", Band(-math.inf, 18.0, "")),
+        ("17 or younger", Band(-math.inf, 17.0, "")),
+        ("65+", Band(65.0, math.inf, "")),
+        ("10+ years", Band(10.0, math.inf, "year")),
+        ("more than 4", Band(4.0, math.inf, "")),
+        ("65 and over", Band(65.0, math.inf, "")),
+        ("1 year", Band(1.0, 1.0, "year", is_range=False)),
+        ("none", Band(-math.inf, -math.inf, "", is_range=False)),
+    ],
+)
+def test_bands_in_text(text, band):
+    assert read_band(text, POINT) == band
+
+
+@pytest.mark.parametrize(
+    "text", ["", "abc", "3-1", "5-5", "5-", "2024-01-31", "10-A", "A+", "to 5", "5 EUR-9 USD", "+"]
+)
+def test_text_that_is_no_band(text):
+    assert read_band(text, POINT) is None
+
+
+def test_a_decimal_comma_is_read_as_such():
+    assert read_band("0,5-1,5", COMMA) == Band(0.5, 1.5, "")
+    assert ordered_bands(["2,5-3", "0,5-1,5", "1,5-2,5"]) == ("0,5-1,5", "1,5-2,5", "2,5-3")
+
+
+@pytest.mark.parametrize(
+    "names",
+    [
+        ["1", "2", "3"],  # codes, no band among them
+        ["18-24", "25-34"],  # the order of two does not matter
+        ["10-19", "15-24", "25-34"],
+        ["1-0", "2-1", "0-3"],  # results of games
+        ["18-24", "25-34", "35+", "student"],
+        ["1-2 kg", "3-4 kg", "5-6 km"],
+    ],
+)
+def test_values_without_an_order(names):
+    assert ordered_bands(names) is None
+
+
+@given(st.lists(st.integers(-1000, 1000), min_size=4, max_size=12, unique=True), st.randoms())
+def test_any_cut_of_a_line_is_found_again_in_its_order(cuts, random):
+    cuts = sorted(cuts)
+    names = [
+        f"under {cuts[0]}",
+        *(f"{low} to {high}" for low, high in pairwise(cuts)),
+        f"{cuts[-1]}+",
+    ]
+    shuffled = random.sample(names, len(names))
+    assert ordered_bands(shuffled) == tuple(names)
+
+
+def make_ages(n=600, seed=0):
+    """Cases of which only those of high age are positive, and often."""
+    rng = np.random.default_rng(seed)
+    place = rng.integers(0, len(AGES), n)
+    frame = pd.DataFrame({"age": np.array(AGES)[place], "size": rng.normal(size=n)})
+    return frame, (place >= 5) & (rng.random(n) < 0.8)
+
+
+def test_bands_are_categories_in_ascending_order_unless_the_caller_calls_them_categories():
+    X, _ = make_ages()
+    column = learn_columns(read_table(X)).columns[0]
+    assert (column.kind, column.is_ordered, column.categories) == ("category", True, tuple(AGES))
+    assert column.reading_text == "8 bands, < 18 to 75+"
+    chosen = learn_columns(read_table(X), categorical_features=["age"]).columns[0]
+    declared = learn_columns(read_table(X.astype({"age": "category"}))).columns[0]
+    assert not chosen.is_ordered
+    assert not declared.is_ordered
+
+
+def test_conditions_on_bands_in_a_row_are_written_as_a_range():
+    X, y = make_ages()
+    model = RankingTree(max_depth=1).fit(X, y)
+    assert "age >= 55-64" in model.to_text()
+    assert 'age is "55-64", "65-74" or "75+"' in model.to_text(exact=True)
+
+
+@pytest.mark.parametrize("kind", [SGBAP, LogisticBoost])
+def test_boosters_cut_bands_in_order(kind, tmp_path):
+    X, y = make_ages()
+    parameters = {"n_estimators": 20, "cv": 0, "random_state": 0}
+    model = kind(**parameters).fit(X, y)
+    of_age = model.trees_.feature[~model.trees_.is_leaf] == 0
+    assert of_age.any()
+    assert not np.any(model.trees_.kind == CATEGORY)
+    scores = [model.decision_function(pd.DataFrame({"age": [age], "size": [0.0]}))[0] for age in AGES]
+    assert min(scores[5:]) > max(scores[:5])
+    model.save(tmp_path / "m")
+    assert np.array_equal(load(tmp_path / "m").decision_function(X), model.decision_function(X))
+    as_categories = kind(**parameters, categorical_features=["age"]).fit(X, y)
+    assert np.any(as_categories.trees_.kind == CATEGORY)

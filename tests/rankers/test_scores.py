@@ -17,7 +17,7 @@ import reference
 from ranker_cases import RANKERS, cases, fewer, make_cases, variant
 from toprank import MetaAP, RankingTree, TreeRank, load
 from toprank.rankers.leaf_rates import finish_tree, smoothed_rates
-from toprank.rankers.linear import LINEAR_CELLS, LINEAR_ROWS, _choose_rows, _merge_equal_rows
+from toprank.rankers.leaf_scores import LINEAR_CELLS, LINEAR_ROWS, _choose_rows, _merge_equal_rows
 from toprank.tree.bin_mapper import center_and_spread, distinct_values
 
 PLAIN: dict[str, Any] = {"criterion": "ap", "ccp_alpha": 0.0, "min_samples_leaf": 5, "cv": 0}

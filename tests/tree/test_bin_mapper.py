@@ -7,7 +7,7 @@ from tables import COLUMNS, tables
 from toprank._core.threads import Threads
 from toprank.tree import bin_mapper
 from toprank.tree.bin_mapper import BinMapper, as_block, between, distinct_values, row_blocks
-from toprank.tree.exact_splitter import Presorted
+from toprank.tree.splitters import Presorted
 
 finite = st.floats(allow_nan=False, allow_infinity=False)
 

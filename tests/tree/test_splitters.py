@@ -9,10 +9,9 @@ import reference
 from tables import Table, check_same_tree, criteria, limits, make_splitter, plain_tree, row_order, rows_of, tables
 from toprank._core.dtypes import CRITERIA
 from toprank._core.threads import Threads
-from toprank.tree import histogram_splitter
-from toprank.tree.batch import Batch, Splits, children_of, parts_of, sum_of_cells, sweep_features
-from toprank.tree.exact_splitter import Presorted
+from toprank.tree import splitters
 from toprank.tree.grower import Limits, grow
+from toprank.tree.splitters import Batch, Presorted, Splits, children_of, parts_of, sum_of_cells, sweep_features
 
 MODES = ["histogram", "exact"]
 
@@ -71,7 +70,7 @@ def test_a_split_parts_the_rows_as_its_weights_say(mode, table, criterion):
         assert children.total[child] == total[rows].sum()
     assert row_order(splitter).tolist() == reference.stable_partition(before, set(left).__contains__)
     if mode == "exact":
-        for f, column in enumerate(splitter.order):
+        for f, column in enumerate(splitter.rows):
             for start, stop in zip(children.start, children.stop, strict=True):
                 codes = splitter.presorted.codes[f, column[start:stop]]
                 assert (np.diff(codes) >= 0).all(), "every column stays sorted inside its node"
@@ -108,7 +107,7 @@ def test_little_histogram_memory_gives_the_same_tree(table, criterion, memory):
     limits = Limits(CRITERIA[criterion], max_depth=5)
     expected = plain_tree(table, limits)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(histogram_splitter, "HISTOGRAM_MEMORY", memory)
+        patch.setattr(splitters, "HISTOGRAM_MEMORY", memory)
         check_same_tree(plain_tree(table, limits), expected)
 
 
@@ -130,7 +129,7 @@ def test_threads_and_chunks_change_nothing(mode, table, criterion, chunk):
     limits = Limits(CRITERIA[criterion], max_depth=5)
     expected = plain_tree(table, limits, mode=mode)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(histogram_splitter, "CHUNK_ROWS", chunk)
+        patch.setattr(splitters, "CHUNK_ROWS", chunk)
         for n_threads in (1, 2, 3):
             with Threads(n_threads) as threads:
                 check_same_tree(plain_tree(table, limits, mode=mode, threads=threads), expected)
@@ -148,7 +147,7 @@ def test_only_allowed_features_are_used(two_columns, mode):
 
 @pytest.mark.parametrize("memory", [0, 2**29])
 def test_every_node_has_its_own_allowed_features(two_columns, memory, monkeypatch):
-    monkeypatch.setattr(histogram_splitter, "HISTOGRAM_MEMORY", memory)
+    monkeypatch.setattr(splitters, "HISTOGRAM_MEMORY", memory)
     splitter = make_splitter(two_columns)
     root = splitter.root()
     twice = replace(root.take(np.array([0, 0])), histograms=None, slot=None)
@@ -162,7 +161,7 @@ def test_regroup_keeps_the_remembered_order_inside_both_parts(mode, table, rule,
     splitter = make_splitter(table, mode)
     root = splitter.root()
     splitter.remember()
-    before = [order.tolist() for order in (splitter.order if mode == "exact" else [splitter.rows])]
+    before = [order.tolist() for order in np.atleast_2d(splitter.rows)]
     trees = grow(splitter, root, rule)
     cells = trees.segment.take(np.flatnonzero(trees.is_leaf))
     is_left = np.array(data.draw(st.lists(st.booleans(), min_size=len(cells), max_size=len(cells))))
@@ -171,7 +170,7 @@ def test_regroup_keeps_the_remembered_order_inside_both_parts(mode, table, rule,
     parts = splitter.regroup(root, cells, np.zeros(len(cells), int), is_left)
     for name in ("start", "stop", "positive", "total"):
         assert np.array_equal(getattr(in_place, name), getattr(parts, name))
-    after = [order.tolist() for order in (splitter.order if mode == "exact" else [splitter.rows])]
+    after = [order.tolist() for order in np.atleast_2d(splitter.rows)]
     assert after == [reference.stable_partition(order, left.__contains__) for order in before]
     assert parts.total.tolist() == [cells.total[is_left].sum(), cells.total[~is_left].sum()]
     assert parts.positive.tolist() == [cells.positive[is_left].sum(), cells.positive[~is_left].sum()]

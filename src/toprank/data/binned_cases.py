@@ -15,11 +15,9 @@ import numpy as np
 from toprank._core.dtypes import MAX_BINS
 from toprank._core.threads import Threads
 from toprank.data.cases import Cases
-from toprank.tree.batch import Batch, Splitter
 from toprank.tree.bin_mapper import SAMPLE_ROWS, BinMapper, Binned, center_and_spread, distinct_values
 from toprank.tree.columns import Column
-from toprank.tree.exact_splitter import ExactSplitter, Presorted
-from toprank.tree.histogram_splitter import HistogramSplitter
+from toprank.tree.splitters import Batch, ExactSplitter, HistogramSplitter, Presorted, Splitter
 from toprank.tree.weights import RowWeights, balanced_weights, integer_weights
 
 

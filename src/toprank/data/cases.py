@@ -79,17 +79,8 @@ class Cases:
 def sample_cases(is_positive: np.ndarray, weight: np.ndarray | None, n_rows: int) -> tuple[np.ndarray, np.ndarray]:
     """At most n_rows rows with weight: as many positives as fit into half of that, and random negatives.
 
-    Parameters
-    ----------
-    is_positive : bool array of shape (n,)
-    weight : array of shape (n,) or None
-    n_rows : int
-
-    Returns
-    -------
-    rows : int array, increasing
-    weight : float64 array of shape (n,)
-        Rows that represent others have their total weight; 0 for rows that were not chosen.
+    Returns the rows, increasing, and float64 weights of all rows: a row that represents others has their total weight,
+    one that was not chosen 0.
     """
     return sample_classes(np.where(is_positive, 0, 1), 2, weight, n_rows)
 
@@ -97,21 +88,7 @@ def sample_cases(is_positive: np.ndarray, weight: np.ndarray | None, n_rows: int
 def sample_classes(
     label: np.ndarray, n_classes: int, weight: np.ndarray | None, n_rows: int
 ) -> tuple[np.ndarray, np.ndarray]:
-    """At most n_rows rows with weight: an equal share of each class, and what rare classes leave for the others.
-
-    Parameters
-    ----------
-    label : int array of shape (n,)
-        0 to n_classes - 1.
-    n_classes : int
-    weight : array of shape (n,) or None
-    n_rows : int, at least n_classes
-
-    Returns
-    -------
-    rows, weight
-        As in `sample_cases`.
-    """
+    """`sample_cases` for any number of classes: an equal share of each, and what rare classes leave for the others."""
     weight = np.ones(len(label)) if weight is None else weight.astype(np.float64)
     present = np.flatnonzero(weight)
     if len(present) <= n_rows:

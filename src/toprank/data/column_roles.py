@@ -17,7 +17,6 @@ from typing import Any, NamedTuple
 import narwhals as nw
 import numpy as np
 
-from toprank.data.bands import ordered_bands
 from toprank.data.dates import (
     NAMES,
     days_of_series,
@@ -27,7 +26,7 @@ from toprank.data.dates import (
     useful_parts,
 )
 from toprank.data.encoding import ManyCategoriesWarning, read_days, warn_caller
-from toprank.data.number_text import NEARLY_ALL, learn_number_form
+from toprank.data.number_text import NEARLY_ALL, learn_number_form, ordered_bands
 from toprank.data.table import Table, kind_of_values
 from toprank.errors import InputError, InputTypeError
 from toprank.tree.columns import Column

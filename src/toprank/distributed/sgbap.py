@@ -42,7 +42,7 @@ from toprank.rankers.unseen import FOLD_ROWS, has_folds
 from toprank.rankers.validation import check_known_labels, check_labels, check_two_labels
 from toprank.tree.additive import AdditiveTrees
 from toprank.tree.bin_mapper import sample_rows
-from toprank.tree.usual import USUAL_ROWS, with_usual
+from toprank.tree.columns import USUAL_ROWS, with_usual
 
 
 class SGBAP(LocalSGBAP):

@@ -46,7 +46,7 @@ from toprank.rankers.validation import (
     check_weights,
     warn_of_common_text_label,
 )
-from toprank.tree.usual import with_usual
+from toprank.tree.columns import with_usual
 from toprank.words.counts import plural
 from toprank.words.numbers import percent_text
 

@@ -15,12 +15,10 @@ from toprank._core.threads import Threads
 from toprank.data.binned_cases import BinnedCases
 from toprank.rankers.base import RANKER_CONSTRAINTS
 from toprank.tree.categories import CategorySearch
-from toprank.tree.feature_sampler import FeatureSampler
 from toprank.tree.flatten import flatten_tree
-from toprank.tree.grower import UNLIMITED, Limits, grow
-from toprank.tree.meta.meta_tree import MetaTree, grow_meta_tree
+from toprank.tree.grower import UNLIMITED, FeatureSampler, Limits, grow
+from toprank.tree.meta.meta_tree import MetaTree, RootMemory, StackLimits, grow_meta_tree, grow_meta_trees
 from toprank.tree.meta.objectives import AVERAGE_PRECISION, Objective
-from toprank.tree.meta.stack import RootMemory, StackLimits, grow_meta_trees
 from toprank.tree.structure import Tree
 from toprank.tree.weights import RowWeights, integer_weights
 
@@ -138,7 +136,8 @@ def grow_shared_meta(settings: GrowthSettings, data: BinnedCases, threads: Threa
         grown, unit = data.once((alike, depths), lambda: _grow_stack(settings, data, depths, threads))
         return grown[settings.leaf_depth], unit
     weights = integer_weights(data.is_positive, data.weight)
-    splitter = RootMemory(data.splitter(weights, threads), data.once(("root", replace(alike, max_depth=None)), list))
+    known = data.once(("root", replace(alike, max_depth=None)), list)
+    splitter: Any = RootMemory(data.splitter(weights, threads), known)
     limits = settings.limits(weights, None)
     return grow_meta_tree(splitter, settings.objective, settings.max_depth or UNLIMITED, limits), weights.unit
 

@@ -54,10 +54,7 @@ def meta_rates(meta: MetaTree, unit: float, smoothing: str | None, strength: flo
 def finish_tree(tree: Tree, position: np.ndarray, rate: np.ndarray, scoring: Scoring) -> Tree:
     """Return the tree with leaf positions, scores (L - i) / L and rates that do not rise along the positions.
 
-    Parameters
-    ----------
-    position : int array of shape (n_nodes,), -1 at inner nodes
-    rate : float array of shape (n_leaves,), smoothed rate of each position
+    `position` is -1 at inner nodes, `rate` the smoothed rate of each position.
     """
     n_leaves = len(rate)
     is_leaf = position >= 0

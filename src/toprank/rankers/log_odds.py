@@ -71,16 +71,10 @@ def _flattened(rise: np.ndarray) -> np.ndarray:
 
 
 def fit_log_odds_map(score: np.ndarray, is_positive: np.ndarray, weight: np.ndarray) -> LogOddsMap:
-    """Log-odds by score, from held-out cases.
+    """Log-odds by score, from held-out cases of both classes, with weights above 0.
 
     The mean of two curves: the log-odds of the hit rates (`fit_hit_rates`: bins shrunk towards a smooth curve, flat in
     places), and c - a log(place) + b log(1 - place), which rises everywhere.
-
-    Parameters
-    ----------
-    score : float array of shape (n,)
-    is_positive : bool array of shape (n,), both classes
-    weight : float array of shape (n,), all above 0
     """
     distinct, which = np.unique(score, return_inverse=True)
     total, positive = np.bincount(which, weight), np.bincount(which, weight * is_positive)
@@ -140,15 +134,7 @@ def fit_logistic(
     """Coefficients, bounded below, and intercept of a logistic regression with a ridge penalty.
 
     Minimises sum(total log(1 + exp(t)) - positive t) + pull / 2 |b - towards|^2 over b >= lowest and c, where
-    t = features b + c.
-
-    Parameters
-    ----------
-    features : float64 array of shape (n, m)
-    positive, total : float64 arrays of shape (n,)
-        Weight of the positives and of all cases with these features.
-    lowest, towards : float64 arrays of shape (m,)
-    pull : float
+    t = features b + c; `positive` and `total` are the weights of the positives and of all cases with these features.
     """
     from scipy.optimize import minimize
     from scipy.special import expit

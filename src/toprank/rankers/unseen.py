@@ -134,16 +134,9 @@ def pruning_folds(cv: Any) -> Any:
 def held_out_folds(data: Cases, cv: Any, random_state: Any, n_rows: int = FOLD_ROWS) -> list[Fold]:
     """Return folds with both classes on both sides; none for cv=0, or if a class is too small.
 
-    With a number of folds, the fold of a row depends on its content, not its position: row order changes nothing,
-    weight 2 is the row twice, and equal rows of a class are never on both sides. Folds are stratified.
-
-    Parameters
-    ----------
-    data : Cases
-    cv : int, splitter, iterable of splits, or None for 5 folds
-    random_state : int, RandomState or None
-    n_rows : int
-        Most rows to use (`sample_cases`); ignored for a splitter or given splits.
+    With a number of folds (None: 5), the fold of a row depends on its content, not its position: row order changes
+    nothing, weight 2 is the row twice, and equal rows of a class are never on both sides. Folds are stratified. They
+    use at most `n_rows` rows (`sample_cases`), but all with a splitter or given splits.
     """
     if not has_folds(cv):
         return []

@@ -14,6 +14,7 @@ from toprank._core.dtypes import CATEGORY, CONDITION, LEAF, NODE, NUMERIC
 from toprank._core.threads import Threads
 from toprank.errors import InputError
 from toprank.tree.bin_mapper import as_block, row_blocks
+from toprank.tree.structure import parents_of
 
 DTYPES: dict[str, Any] = {
     "kind": np.uint8, "feature": NODE, "threshold": np.float64, "left": NODE, "right": NODE, "missing_left": np.uint8,
@@ -91,9 +92,7 @@ class AdditiveTrees:
     @cached_property
     def leaf_paths(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Leaves, and the nodes on the path to each: int32 (n_leaves,), starts int64 (n_leaves + 1,), nodes int32."""
-        parent = np.full(len(self.kind), -1)
-        inner = np.flatnonzero(~self.is_leaf)
-        parent[self.left[inner]] = parent[self.right[inner]] = inner
+        parent = parents_of(np.where(self.is_leaf, -1, self.left), self.right)
         leaves, paths = np.flatnonzero(self.is_leaf), []
         for leaf in leaves.tolist():
             path = [leaf]

@@ -156,14 +156,7 @@ class BinMapper:
         sample_weight: np.ndarray | None = None,
         threads: Threads | None = None,
     ) -> BinMapper:
-        """Choose the bins of every column.
-
-        Parameters
-        ----------
-        X : float array of shape (n, n_features)
-        n_categories : int array of shape (n_features,), 0 for a numeric column
-        sample_weight : float array of shape (n,) or None
-        """
+        """Choose the bins of every column; `n_categories` is 0 for a numeric column."""
         n, d = X.shape
         self.n_categories = np.zeros(d, np.int32) if n_categories is None else np.asarray(n_categories, np.int32)
         self.is_categorical = (self.n_categories > 0).astype(np.uint8)
@@ -258,18 +251,9 @@ class BinMapper:
 
 
 def at_short_edges(values: np.ndarray, last: np.ndarray) -> np.ndarray:
-    """Move the ends of bins slightly, to places where the edge is a short number.
+    """Move the last position of each bin in ascending `values` slightly, to where the edge is a short number.
 
-    Parameters
-    ----------
-    values : float64 array, ascending
-    last : int array
-        Position of the last value of each bin, ascending.
-
-    Returns
-    -------
-    last : int array
-        Each moved by at most a tenth of the distinct values of the smaller adjacent bin, so that no bin becomes empty.
+    Each moves by at most a tenth of the distinct values of the smaller adjacent bin, so that no bin becomes empty.
     """
     size = np.diff(last, prepend=-1)
     reach = np.minimum(size[:-1], size[1:]) // 10

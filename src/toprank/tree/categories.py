@@ -54,16 +54,10 @@ class CategorySearch:
 
 
 def levels_worth_points(positive: np.ndarray, total: np.ndarray, search: CategorySearch) -> np.ndarray:
-    """Levels of a column that may get points in a scorecard: bool (n_levels,).
+    """Levels of a column that may get points in a scorecard, given their positives and cases: bool (n_levels,).
 
     Levels with fewer than `min_data_per_group` cases get none. In a column with many levels none gets any if noise
     could explain its honest gain: an L1 penalty lets a share of any levels through.
-
-    Parameters
-    ----------
-    positive, total : float arrays of shape (n_levels,)
-        Cases of each level.
-    search : CategorySearch
 
     Examples
     --------

@@ -138,19 +138,7 @@ def flatten_tree(trees: GrownTrees, unit: float, is_categorical: np.ndarray) -> 
 def part_of_tree(tree: Tree, start: int, ends: np.ndarray) -> tuple[Tree, np.ndarray]:
     """The part of a tree between a node and some nodes below it, which become leaves; scores are not set yet.
 
-    Parameters
-    ----------
-    tree : Tree
-    start : int
-        Its root.
-    ends : int array
-        Nodes at which the part ends, besides the leaves of the tree.
-
-    Returns
-    -------
-    tree : Tree
-    new : int32 array of shape (n_nodes,)
-        New index of each node of the tree, -1 for nodes outside the part.
+    Returns it, and the new index of each node of the tree, int32 (n_nodes,), -1 for nodes outside the part.
     """
     is_end = tree.is_leaf.copy()
     is_end[ends] = True

@@ -18,7 +18,7 @@ from toprank.datasets import make_audit
 from toprank.errors import InputError
 from toprank.metrics import OperatingPoints, average_precision
 from toprank.rankers.curve.changes import changes_table, rule_changes
-from toprank.rankers.curve.folds import CurveFolds
+from toprank.rankers.curve.cost_curve import CurveFolds
 from toprank.rankers.curve.path import Follower, order_of
 from toprank.rankers.curve.selection import Selection
 

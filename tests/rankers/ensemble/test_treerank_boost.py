@@ -9,7 +9,7 @@ from toprank.datasets import make_audit
 from toprank.explain import gain_importance
 from toprank.metrics import roc_auc
 from toprank.rankers.ensemble import treerank_boost
-from toprank.rankers.ensemble.pair_weights import STEP_UNIT
+from toprank.rankers.ensemble.pairs import STEP_UNIT
 from toprank.rankers.ensemble.treerank_boost import values_of_places
 
 SMALL = TreeRankBoost(n_estimators=6, max_depth=2, leaf_depth=2, min_samples_leaf=1, cv=0)

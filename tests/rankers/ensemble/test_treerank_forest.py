@@ -6,7 +6,6 @@ from sklearn.base import clone
 from ranker_cases import cases, fewer, make_cases
 from toprank import TreeRankForest, load
 from toprank.metrics import average_precision, roc_auc
-from toprank.rankers.ensemble import out_of_bag
 from toprank.rankers.ensemble.ensemble import negatives_above
 from toprank.rankers.ensemble.treerank_forest import share_not_above
 
@@ -85,7 +84,7 @@ def test_a_tree_ranks_as_its_cells_do_but_for_cells_without_negatives():
 @pytest.mark.parametrize("n_estimators", [1, 4, 5])
 @pytest.mark.parametrize("leaf_score", ["constant", "margin"])
 def test_the_median_rank(n_estimators, leaf_score, monkeypatch):
-    monkeypatch.setattr(out_of_bag, "BLOCK_VOTES", 32 * n_estimators)
+    monkeypatch.setattr("toprank.rankers.ensemble.forest.BLOCK_VOTES", 32 * n_estimators)
     forest, X, y = fit(n_estimators=n_estimators, leaf_score=leaf_score, aggregation="median-rank", n_jobs=2)
     matrix = forest._encode(X)
     votes = [share_not_above(tree, tree.decision_function(matrix)) for tree in forest.trees_]

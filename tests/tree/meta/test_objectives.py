@@ -94,8 +94,8 @@ def test_the_larger_of_equal_cuts_for_the_roc_and_the_smaller_for_ap():
 
 def shares(objective, positive, total):
     """What each cell adds, behind those before it."""
-    before_positive, before_total = np.cumsum(positive) - positive, np.cumsum(total) - total
-    return objective.share(positive, total, before_positive, before_total, positive.sum(), total.sum())
+    before = np.cumsum(positive) - positive, np.cumsum(total) - total
+    return objective.share((positive, total), before, (positive.sum(), total.sum()))
 
 
 @given(cells())

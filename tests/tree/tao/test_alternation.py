@@ -10,10 +10,9 @@ from hypothesis import strategies as st
 from ranker_cases import fewer
 from tao_cases import blobs, label_of, make_problem, same_trees, tao_cases, total_cost
 from toprank._core.threads import Threads
-from toprank.tree.tao.alternating_tree import pruned, to_tree
+from toprank.tree.tao.alternating_tree import pruned, random_tree, to_tree, tree_of
 from toprank.tree.tao.alternation import Alternation, best_candidate, cheapest_label, idle_label
 from toprank.tree.tao.splits import Candidate
-from toprank.tree.tao.starts import random_tree, tree_of
 
 BINARY = np.array([[0.0, 0.3], [1.0, 0.0]])
 

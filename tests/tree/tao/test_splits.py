@@ -124,7 +124,7 @@ def test_a_fitted_sum_saves_what_it_says_and_has_its_norm_on_standardised_column
         used = np.unique(problem.rows.standard.feature[fit.weight != 0])
         assert problem.rows.is_categorical[used].any()
         return
-    candidate = numeric_candidate(problem, care, split, fit)
+    candidate = numeric_candidate(problem, care, split)
     if candidate is not None:
         assert actually_saved(problem, care, candidate) == candidate.saved
     if split.kind == OBLIQUE:
@@ -172,17 +172,17 @@ def test_a_sum_weighs_categories_where_they_add_up():
     X, label = additive_categories()
     problem = make_problem(X, label, [[0, 1.0], [1.0, 0]], n_categories=np.array([4, 4, 0], np.int32))
     care = label_or_other(problem)
-    split, fit = fitted_sum(problem, care, None)
+    split, _ = fitted_sum(problem, care, None)
     assert split.kind == OBLIQUE
     assert set(split.columns[split.codes >= 0].tolist()) == {0, 1}
-    candidate = numeric_candidate(problem, care, split, fit)
+    candidate = numeric_candidate(problem, care, split)
     best = int(np.maximum(care.saving, 0).sum())
     assert candidate.saved > 0.97 * best > best_axis(problem, care).saved
     X[::9, 0] = np.nan  # a missing category leaves no sum missing
     X[::7, 2] = np.nan
     problem = make_problem(X, label, [[0, 1.0], [1.0, 0]], n_categories=np.array([4, 4, 0], np.int32))
     care = label_or_other(problem)
-    split = numeric_candidate(problem, care, *fitted_sum(problem, care, None)).split
+    split = numeric_candidate(problem, care, fitted_sum(problem, care, None)[0]).split
     assert np.array_equal(np.isnan(split.fill), np.isnan(split.fill) & (split.codes < 0))
     assert not split.fill[split.codes >= 0].any()
 

@@ -22,8 +22,7 @@ from toprank.rankers.log_odds import fit_logistic
 from toprank.rankers.unseen import Fold, has_both, held_out_folds, is_partition
 from toprank.rankers.validation import check_shares_table
 from toprank.register import BY_NAME
-from toprank.tree.columns import Column, Usual
-from toprank.tree.usual import with_usual
+from toprank.tree.columns import Column, Usual, with_usual
 
 INNER_FOLDS = 5
 """Folds that give out-of-fold scores where those of the booster do not fit."""

@@ -17,8 +17,7 @@ from toprank.explain.paths import ways_up
 from toprank.export import WIDTH, block_lines, question
 from toprank.files.model_file import facts_of, model_of, without_prefix
 from toprank.metrics.intervals import proportion_interval
-from toprank.rankers.binned import BinnedReader
-from toprank.rankers.one_tree import OneTree
+from toprank.rankers.binned import BinnedReader, OneTree
 from toprank.tree.columns import Column
 from toprank.tree.structure import Tree, check_columns, check_depth
 from toprank.words.counts import plural

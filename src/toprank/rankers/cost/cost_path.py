@@ -247,14 +247,7 @@ class _Task:
 def copies(is_positive: np.ndarray, ratio: float, by: str, seed: int) -> np.ndarray:
     """Return how often to take each row so that the classes have the ratio of their costs: int64 (n,).
 
-    Along a path of ratios the same rows are added first, or dropped last.
-
-    Parameters
-    ----------
-    is_positive : bool array of shape (n,)
-    ratio : float
-    by : {"oversample", "undersample"}
-    seed : int
+    Along a path of ratios the same rows are added first, or dropped last. `by` is "oversample" or "undersample".
 
     Examples
     --------

@@ -9,10 +9,9 @@ import numpy as np
 
 from toprank._core.threads import Threads
 from toprank.data.binned_cases import BinnedCases
-from toprank.errors import InputError
 from toprank.files.model_file import without_prefix
 from toprank.rankers.cost.labelled_tree import BALANCED, LABELLED_CONSTRAINTS, LabelledTree
-from toprank.rankers.greedy.monotone import MONOTONIC_CST, bounded_rates, read_directions
+from toprank.rankers.greedy.monotone import MONOTONIC_CST, bounded_rates, directions_of_tree
 from toprank.rankers.growth import CCP_ALPHA, CV, DEPTH
 from toprank.rankers.meta.pruning import best_penalty, checked_penalties, penalties_to_try
 from toprank.rankers.unseen import held_out_folds, pruning_folds
@@ -24,6 +23,7 @@ PENALTIES_TRIED = 10_000
 """Most penalties that folds compare; together they take one pass over the held-out rows."""
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class CostTree(LabelledTree):
     """A greedy tree for given costs of false alarms and missed positives: CART, pruned on the weighted 0/1 loss.
 
@@ -93,7 +93,7 @@ class CostTree(LabelledTree):
     (0.0, 11)
     """
 
-    _parameter_constraints: dict[str, list[Any]] = {
+    _parameter_constraints = {
         **LABELLED_CONSTRAINTS,
         "max_depth": DEPTH,
         "monotonic_cst": MONOTONIC_CST,
@@ -102,62 +102,32 @@ class CostTree(LabelledTree):
         "random_state": ["random_state"],
     }
 
-    def __init__(
-        self,
-        *,
-        max_depth: int | None = None,
-        fp_cost: float | str = BALANCED,
-        fn_cost: float = 1.0,
-        ccp_alpha: float | str = "cv",
-        cv: Any = 5,
-        leaf_score: str = "margin",
-        min_samples_leaf: int = 1,
-        smoothing: str | None = "hierarchical",
-        smoothing_strength: float = 10.0,
-        splitter: str = "hist",
-        max_bins: int = 255,
-        categorical_features: Any = None,
-        cat_smooth: float | None = 10.0,
-        min_data_per_group: int = 10,
-        max_cat_threshold: int | None = 3,
-        monotonic_cst: Any = None,
-        keep_columns: Any = None,
-        budget: int | float | None = None,
-        pos_label: Any = None,
-        n_jobs: int | None = None,
-        random_state: Any = None,
-    ):
-        self.max_depth = max_depth
-        self.fp_cost = fp_cost
-        self.fn_cost = fn_cost
-        self.ccp_alpha = ccp_alpha
-        self.cv = cv
-        self.leaf_score = leaf_score
-        self.min_samples_leaf = min_samples_leaf
-        self.smoothing = smoothing
-        self.smoothing_strength = smoothing_strength
-        self.splitter = splitter
-        self.max_bins = max_bins
-        self.categorical_features = categorical_features
-        self.cat_smooth = cat_smooth
-        self.min_data_per_group = min_data_per_group
-        self.max_cat_threshold = max_cat_threshold
-        self.monotonic_cst = monotonic_cst
-        self.keep_columns = keep_columns
-        self.budget = budget
-        self.pos_label = pos_label
-        self.n_jobs = n_jobs
-        self.random_state = random_state
+    max_depth: int | None = None
+    fp_cost: float | str = BALANCED
+    fn_cost: float = 1.0
+    ccp_alpha: float | str = "cv"
+    cv: Any = 5
+    leaf_score: str = "margin"
+    min_samples_leaf: int = 1
+    smoothing: str | None = "hierarchical"
+    smoothing_strength: float = 10.0
+    splitter: str = "hist"
+    max_bins: int = 255
+    categorical_features: Any = None
+    cat_smooth: float | None = 10.0
+    min_data_per_group: int = 10
+    max_cat_threshold: int | None = 3
+    monotonic_cst: Any = None
+    keep_columns: Any = None
+    budget: int | float | None = None
+    pos_label: Any = None
+    n_jobs: int | None = None
+    random_state: Any = None
 
     # --- growing and pruning ------------------------------------------------------------------------------------
 
     def _fit_model(self, data: BinnedCases, threads: Threads) -> None:
-        direction = read_directions(self.monotonic_cst, data.columns, data.is_categorical, "CostTree")
-        if direction is not None and self.leaf_score != "constant":
-            raise InputError(
-                f"CostTree supports monotonic_cst only with leaf_score='constant', but leaf_score is "
-                f"{self.leaf_score!r}, whose scores change inside leaves. Hint: use leaf_score='constant'."
-            )
+        direction = directions_of_tree(self, data)
         costs = self._set_costs()
         weights = integer_weights(data.is_positive, data.weight)
         costly = self._weigh_by_cost(data, weights, costs)
@@ -240,13 +210,8 @@ class FullTree:
     def costs_of(self, leaf: np.ndarray, positive: np.ndarray, total: np.ndarray, penalties: np.ndarray) -> np.ndarray:
         """Return the cost of other rows in the pruned tree of each penalty; penalties are ascending.
 
-        Parameters
-        ----------
-        leaf : int array of shape (n,)
-            Leaf of this tree that each row reaches.
-        positive, total : int64 arrays of shape (n,)
-            Cost of a mistake on each row; `positive` is 0 for negatives.
-        penalties : float64 array of shape (n_penalties,)
+        `leaf` is the leaf of this tree that each row reaches; `positive` and `total` are the costs of a mistake on each
+        row, `positive` 0 for negatives.
         """
         tree, n_penalties = self.tree, len(penalties)
         positive, total = (sums_of_nodes(tree, leaf, values) for values in (positive, total))

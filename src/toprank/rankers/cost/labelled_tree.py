@@ -16,12 +16,12 @@ from toprank.data.binned_cases import BinnedCases
 from toprank.errors import InputError
 from toprank.rankers.greedy.monotone import bounded_rates
 from toprank.rankers.growth import GROWTH_CONSTRAINTS, category_search
-from toprank.rankers.leaf_rates import finish_tree, order_by_rate, smoothed_rates
+from toprank.rankers.leaf_rates import finish_tree, node_rates, order_by_rate
 from toprank.rankers.tree_ranker import TreeRanker
 from toprank.tree.flatten import flatten_tree
 from toprank.tree.grower import UNLIMITED, Limits, grow
 from toprank.tree.scoring import TIES, Margin, Scoring
-from toprank.tree.structure import Tree, parents_of
+from toprank.tree.structure import Tree
 from toprank.tree.tao.problem import integer_costs
 from toprank.tree.weights import FIXED_POINT_BITS, RowWeights
 
@@ -67,14 +67,11 @@ class LabelledTree(TreeRanker):
 
     def _set_costs(self) -> np.ndarray:
         """Set the cost of a false positive; return the cost matrix, one row per class, one column per label."""
-        self.fp_cost_ = self._false_positive_cost()
+        if isinstance(self.fp_cost, str):  # the base cost of section H.1.1 gives both classes the same total cost
+            self.fp_cost_ = self.fn_cost * self.n_positives_ / (self.n_cases_ - self.n_positives_)
+        else:
+            self.fp_cost_ = float(self.fp_cost)
         return np.array([[0.0, self.fp_cost_], [self.fn_cost, 0.0]])
-
-    def _false_positive_cost(self) -> float:
-        """Return lambda; the base cost of section H.1.1 gives both classes the same total cost."""
-        if isinstance(self.fp_cost, str):
-            return self.fn_cost * self.n_positives_ / (self.n_cases_ - self.n_positives_)
-        return float(self.fp_cost)
 
     # --- growing ------------------------------------------------------------------------------------------------
 
@@ -97,11 +94,7 @@ class LabelledTree(TreeRanker):
 
     def _finish(self, tree: Tree, label: np.ndarray, data: BinnedCases, direction: np.ndarray | None = None) -> None:
         """Set leaf order, rates and scores of a tree whose leaves have labels 0 and 1, and count its mistakes."""
-        parent = parents_of(np.where(tree.is_leaf, -1, tree.left), tree.right)
-        rates = smoothed_rates(
-            tree.positive, tree.positive + tree.negative, parent, self.smoothing, self.smoothing_strength
-        )
-        rates = bounded_rates(tree, rates, direction)
+        rates = bounded_rates(tree, node_rates(tree, self.smoothing, self.smoothing_strength), direction)
         scoring: Scoring = TIES
         if self.leaf_score == "margin":
             turn = self.fp_cost_ / (self.fp_cost_ + self.fn_cost)  # theorem 4.2: richer leaves are positive

@@ -3,18 +3,14 @@
 from __future__ import annotations
 
 import reprlib
-from collections.abc import Iterator
-from dataclasses import replace
-from numbers import Integral, Real
+from dataclasses import dataclass, replace
 from typing import Any, Self
 
 import numpy as np
-from sklearn.base import clone
 from sklearn.tree import DecisionTreeClassifier
-from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from toprank._compat import HasMethods, Interval, StrOptions
+from toprank._compat import HasMethods, StrOptions
 from toprank._core.dtypes import CATEGORY, NUMERIC
 from toprank._core.threads import Threads, resolve_n_jobs
 from toprank.data.binned_cases import BinnedCases
@@ -24,22 +20,22 @@ from toprank.data.frames import backend_of
 from toprank.data.shared_table import plain_table
 from toprank.errors import InputError
 from toprank.rankers.cost.class_tree import ClassTree
-from toprank.rankers.cost.tao_tree import DEEPEST, TAOTree
+from toprank.rankers.cost.tao_tree import ALTERNATING_CONSTRAINTS, Alternating
 from toprank.rankers.growth import GROWTH_CONSTRAINTS
 from toprank.rankers.validation import check_class_labels
 from toprank.tree.bin_mapper import short_between
+from toprank.tree.columns import with_usual
 from toprank.tree.structure import Tree
-from toprank.tree.tao.alternating_tree import AlternatingTree, pruned, to_tree
+from toprank.tree.tao.alternating_tree import AlternatingTree, pruned, to_tree, tree_of
 from toprank.tree.tao.alternation import Alternation
 from toprank.tree.tao.problem import CostProblem, DistinctRows
 from toprank.tree.tao.splits import Split
-from toprank.tree.tao.starts import random_tree, tree_of
-from toprank.tree.usual import with_usual
 from toprank.tree.weights import integer_weights
 from toprank.words.numbers import number_text
 
 
-class TAOClassifier(ClassTree):
+@dataclass(kw_only=True, eq=False, repr=False)
+class TAOClassifier(Alternating, ClassTree):
     """A small tree for two or more classes, optimised as a whole for given costs of mistakes.
 
     Tree alternating optimisation, as in `TAOTree`, for labels instead of a ranking: section 4.1 of the paper. Numbers,
@@ -88,59 +84,28 @@ keep_columns, n_jobs, random_state
     (3, True)
     """
 
-    _check_random_depth: Any = TAOTree._check_random_depth
-
-    _parameter_constraints: dict[str, list[Any]] = {
+    _parameter_constraints = {
         **{name: GROWTH_CONSTRAINTS[name]
            for name in ("min_samples_leaf", "splitter", "max_bins", "categorical_features", "keep_columns", "n_jobs")},
-        "split": [StrOptions({"oblique", "axis"})],
-        "max_depth": [Interval(Integral, 1, DEEPEST, closed="both")],
-        "alpha": [Interval(Real, 0, None, closed="left")],
+        **ALTERNATING_CONSTRAINTS,
         "costs": [StrOptions({"balanced"}), "array-like", None],
-        "max_iter": [Interval(Integral, 0, None, closed="left")],
         "init": [StrOptions({"cart", "random"}), Tree, HasMethods(["fit", "apply"]), None],
-        "n_init": [Interval(Integral, 1, None, closed="left")],
-        "random_state": ["random_state"],
     }  # fmt: skip
 
-    def __init__(
-        self,
-        *,
-        split: str = "oblique",
-        max_depth: int = 4,
-        alpha: float = 1.0,
-        costs: Any = None,
-        max_iter: int = 20,
-        init: Any = "cart",
-        n_init: int = 1,
-        min_samples_leaf: int = 5,
-        splitter: str = "hist",
-        max_bins: int = 255,
-        categorical_features: Any = None,
-        keep_columns: Any = None,
-        n_jobs: int | None = None,
-        random_state: Any = None,
-    ):
-        self.split = split
-        self.max_depth = max_depth
-        self.alpha = alpha
-        self.costs = costs
-        self.max_iter = max_iter
-        self.init = init
-        self.n_init = n_init
-        self.min_samples_leaf = min_samples_leaf
-        self.splitter = splitter
-        self.max_bins = max_bins
-        self.categorical_features = categorical_features
-        self.keep_columns = keep_columns
-        self.n_jobs = n_jobs
-        self.random_state = random_state
-
-    def __sklearn_clone__(self) -> Self:
-        """Return an unfitted copy; a fitted `init` stays fitted."""
-        copies = {name: clone(value, safe=False) for name, value in self.get_params(deep=False).items()
-                  if name != "init"}  # fmt: skip
-        return type(self)(init=self.init, **copies)
+    split: str = "oblique"
+    max_depth: int = 4
+    alpha: float = 1.0
+    costs: Any = None
+    max_iter: int = 20
+    init: Any = "cart"
+    n_init: int = 1
+    min_samples_leaf: int = 5
+    splitter: str = "hist"
+    max_bins: int = 255
+    categorical_features: Any = None
+    keep_columns: Any = None
+    n_jobs: int | None = None
+    random_state: Any = None
 
     # --- fitting ------------------------------------------------------------------------------------------------
 
@@ -194,13 +159,7 @@ keep_columns, n_jobs, random_state
         weights = integer_weights(data.is_positive, data.weight)
         rows = DistinctRows.from_rows(data.X, label, weights, data.is_categorical, data.codes)
         problem = CostProblem.from_costs(rows, self.costs_, self.alpha, self.split == "oblique", threads)
-        best: Alternation | None = None
-        for start in self._starts(problem):
-            found = Alternation(problem, start)
-            n_iter = found.run(self.max_iter)
-            if best is None or found.objective_path[-1] < best.objective_path[-1]:
-                best, self.n_iter_ = found, n_iter
-        assert best is not None
+        best = self._optimised(problem, lambda: self._first_trees(problem))
         # Keep branches that no case takes: another cost may need them.
         self._whole = best.tree
         small = pruned(best.tree, problem)
@@ -260,26 +219,13 @@ keep_columns, n_jobs, random_state
 
     # --- where to begin -----------------------------------------------------------------------------------------
 
-    def _starts(self, problem: CostProblem) -> Iterator[AlternatingTree]:
-        """Return the initial trees."""
-        if problem.n_classes == 1:
-            yield AlternatingTree(np.array([-1]), np.array([-1]), [None])
-            return
-        random = np.random.default_rng(
-            check_random_state(0 if self.random_state is None else self.random_state).randint(2**31)
-        )
-        n_random = self.n_init
-        if not (isinstance(self.init, str) and self.init == "random"):
-            n_random -= 1
-            if self.init is None or isinstance(self.init, str):
-                yield self._greedy_tree(problem)
-            else:
-                yield from self._given_trees(problem)
-        for _ in range(n_random):
-            yield random_tree(problem, self.max_depth, random)
+    def _first_trees(self, problem: CostProblem) -> list[AlternatingTree]:
+        """Return the tree of `init`: a greedy one, or that of another model, with its columns checked.
 
-    def _given_trees(self, problem: CostProblem) -> list[AlternatingTree]:
-        """Return the tree of another model, with its columns checked; pruned if that costs less."""
+        A given tree is also pruned if that costs less.
+        """
+        if self.init is None or isinstance(self.init, str):
+            return [self._greedy_tree(problem)]
         whole, tree = None, self.init
         if not isinstance(tree, Tree):
             self._check_init()
@@ -367,18 +313,7 @@ def category_places(
     """Return the place of each category on a line, where a threshold separates categories with different class shares.
 
     The line is the first principal component of the shares (Coppersmith, Hong, Hosking, 1999); for two classes it is
-    the share of one, which is the optimal order.
-
-    Parameters
-    ----------
-    codes, label : int arrays of shape (n,)
-    weight : float array of shape (n,)
-    n_categories, n_classes : int
-
-    Returns
-    -------
-    place : float64 array of shape (n_categories,)
-        0, 1, ...; categories with equal shares are adjacent, those without weight get the overall shares.
+    the share of one, which is the optimal order. Categories without weight get the overall shares.
 
     Examples
     --------

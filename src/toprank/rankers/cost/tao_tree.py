@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from copy import copy
+from dataclasses import dataclass
 from numbers import Integral, Real
 from typing import Any, Self
 
 import numpy as np
-from sklearn.base import clone
+from sklearn.base import BaseEstimator, clone
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
@@ -20,11 +21,10 @@ from toprank.rankers.cost.labelled_tree import BALANCED, LABELLED_CONSTRAINTS, L
 from toprank.rankers.growth import CV, category_search
 from toprank.tree.categories import CategorySearch
 from toprank.tree.structure import Tree
-from toprank.tree.tao.alternating_tree import AlternatingTree, pruned, to_tree
+from toprank.tree.tao.alternating_tree import AlternatingTree, pruned, random_tree, to_tree, tree_of
 from toprank.tree.tao.alternation import Alternation
 from toprank.tree.tao.moves import with_threshold
 from toprank.tree.tao.problem import CostProblem, DistinctRows
-from toprank.tree.tao.starts import random_tree, tree_of
 from toprank.tree.weights import integer_weights
 
 DEEPEST = 20
@@ -34,7 +34,68 @@ DEEPEST_RANDOM = 12
 """The same for random starts, which are complete trees with 2 ** max_depth leaves."""
 
 
-class TAOTree(LabelledTree):
+ALTERNATING_CONSTRAINTS: dict[str, list[Any]] = {
+    "split": [StrOptions({"oblique", "axis"})],
+    "max_depth": [Interval(Integral, 1, DEEPEST, closed="both")],
+    "alpha": [Interval(Real, 0, None, closed="left")],
+    "max_iter": [Interval(Integral, 0, None, closed="left")],
+    "n_init": [Interval(Integral, 1, None, closed="left")],
+    "random_state": ["random_state"],
+}
+"""scikit-learn's checks of the parameters of both estimators by alternating optimisation."""
+
+
+class Alternating(BaseEstimator):
+    """What both estimators by alternating optimisation share: starts, the best result, clones that keep `init`."""
+
+    n_iter_: int
+
+    def __sklearn_clone__(self) -> Self:
+        """Return an unfitted copy; a fitted `init` stays fitted."""
+        copies = {name: clone(value, safe=False) for name, value in self.get_params(deep=False).items()
+                  if name != "init"}  # fmt: skip
+        return type(self)(init=self.init, **copies)
+
+    def _check_random_depth(self) -> None:
+        is_random = self.n_init > 1 or (isinstance(self.init, str) and self.init == "random")
+        if is_random and self.max_depth > DEEPEST_RANDOM:
+            raise InputError(
+                f"The 'max_depth' parameter of {type(self).__name__} must be at most {DEEPEST_RANDOM} for random "
+                f"starts, which are complete trees. Got {self.max_depth} instead, so 2 ** {self.max_depth} leaves. "
+                "Hint: init='cart' with n_init=1 has no random start."
+            )
+
+    def _optimised(self, problem: CostProblem, first: Callable[[], Iterable[AlternatingTree]]) -> Alternation:
+        """Return the best result over all starts, and set its number of passes; `first` gives the trees of `init`."""
+        best: Alternation | None = None
+        for start in self._starts(problem, first):
+            found = Alternation(problem, start)
+            n_iter = found.run(self.max_iter)
+            if best is None or found.objective_path[-1] < best.objective_path[-1]:
+                best, self.n_iter_ = found, n_iter
+        assert best is not None
+        return best
+
+    def _starts(
+        self, problem: CostProblem, first: Callable[[], Iterable[AlternatingTree]]
+    ) -> Iterator[AlternatingTree]:
+        """Return the initial trees."""
+        if problem.n_classes == 1:
+            yield AlternatingTree(np.array([-1]), np.array([-1]), [None])
+            return
+        random = np.random.default_rng(
+            check_random_state(0 if self.random_state is None else self.random_state).randint(2**31)
+        )
+        n_random = self.n_init
+        if not (isinstance(self.init, str) and self.init == "random"):
+            n_random -= 1
+            yield from first()
+        for _ in range(n_random):
+            yield random_tree(problem, self.max_depth, random)
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class TAOTree(Alternating, LabelledTree):
     """A small tree of weighted sums, optimised as a whole for given costs of false alarms and missed positives.
 
     Greedy trees choose a condition once, by an impurity. Here all conditions and labels of a tree of fixed shape are
@@ -119,76 +180,37 @@ class TAOTree(LabelledTree):
     (True, True)
     """
 
-    _parameter_constraints: dict[str, list[Any]] = {
+    _parameter_constraints = {
         **LABELLED_CONSTRAINTS,
-        "split": [StrOptions({"oblique", "axis"})],
-        "max_depth": [Interval(Integral, 1, DEEPEST, closed="both")],
-        "alpha": [Interval(Real, 0, None, closed="left")],
-        "max_iter": [Interval(Integral, 0, None, closed="left")],
+        **ALTERNATING_CONSTRAINTS,
         "init": [StrOptions({"cart", "random"}), HasMethods(["decision_function"]), None],
-        "n_init": [Interval(Integral, 1, None, closed="left")],
         "cv": CV,
-        "random_state": ["random_state"],
     }
 
-    def __init__(
-        self,
-        *,
-        split: str = "oblique",
-        max_depth: int = 4,
-        alpha: float = 1.0,
-        fp_cost: float | str = BALANCED,
-        fn_cost: float = 1.0,
-        max_iter: int = 20,
-        init: Any = "cart",
-        n_init: int = 1,
-        leaf_score: str = "margin",
-        min_samples_leaf: int = 5,
-        smoothing: str | None = "hierarchical",
-        smoothing_strength: float = 10.0,
-        splitter: str = "hist",
-        max_bins: int = 255,
-        categorical_features: Any = None,
-        cat_smooth: float | None = 10.0,
-        min_data_per_group: int = 10,
-        max_cat_threshold: int | None = 3,
-        keep_columns: Any = None,
-        budget: int | float | None = None,
-        pos_label: Any = None,
-        n_jobs: int | None = None,
-        cv: Any = 5,
-        random_state: Any = None,
-    ):
-        self.split = split
-        self.max_depth = max_depth
-        self.alpha = alpha
-        self.fp_cost = fp_cost
-        self.fn_cost = fn_cost
-        self.max_iter = max_iter
-        self.init = init
-        self.n_init = n_init
-        self.leaf_score = leaf_score
-        self.min_samples_leaf = min_samples_leaf
-        self.smoothing = smoothing
-        self.smoothing_strength = smoothing_strength
-        self.splitter = splitter
-        self.max_bins = max_bins
-        self.categorical_features = categorical_features
-        self.cat_smooth = cat_smooth
-        self.min_data_per_group = min_data_per_group
-        self.max_cat_threshold = max_cat_threshold
-        self.keep_columns = keep_columns
-        self.budget = budget
-        self.pos_label = pos_label
-        self.n_jobs = n_jobs
-        self.cv = cv
-        self.random_state = random_state
-
-    def __sklearn_clone__(self) -> Self:
-        """Return an unfitted copy; a fitted `init` stays fitted."""
-        copies = {name: clone(value, safe=False) for name, value in self.get_params(deep=False).items()
-                  if name != "init"}  # fmt: skip
-        return type(self)(init=self.init, **copies)
+    split: str = "oblique"
+    max_depth: int = 4
+    alpha: float = 1.0
+    fp_cost: float | str = BALANCED
+    fn_cost: float = 1.0
+    max_iter: int = 20
+    init: Any = "cart"
+    n_init: int = 1
+    leaf_score: str = "margin"
+    min_samples_leaf: int = 5
+    smoothing: str | None = "hierarchical"
+    smoothing_strength: float = 10.0
+    splitter: str = "hist"
+    max_bins: int = 255
+    categorical_features: Any = None
+    cat_smooth: float | None = 10.0
+    min_data_per_group: int = 10
+    max_cat_threshold: int | None = 3
+    keep_columns: Any = None
+    budget: int | float | None = None
+    pos_label: Any = None
+    n_jobs: int | None = None
+    cv: Any = 5
+    random_state: Any = None
 
     # --- optimising ---------------------------------------------------------------------------------------------
 
@@ -196,13 +218,7 @@ class TAOTree(LabelledTree):
         self._check_random_depth()
         costs = self._set_costs()
         problem = self._problem(costs, data, threads)
-        best: Alternation | None = None
-        for start in self._starts(problem, data, costs, threads):
-            found = Alternation(problem, start)
-            n_iter = found.run(self.max_iter)
-            if best is None or found.objective_path[-1] < best.objective_path[-1]:
-                best, self.n_iter_ = found, n_iter
-        assert best is not None
+        best = self._optimised(problem, lambda: [self._first_tree(problem, data, costs, threads)])
         self._keep(best.tree, best.objective_path, problem, data)
 
     def _keep(
@@ -240,38 +256,17 @@ class TAOTree(LabelledTree):
         rows, is_oblique = distinct_rows(data, categories), self.split == "oblique"
         return CostProblem.from_costs(rows, costs, self.alpha, is_oblique, threads, categories)
 
-    def _check_random_depth(self) -> None:
-        is_random = self.n_init > 1 or (isinstance(self.init, str) and self.init == "random")
-        if is_random and self.max_depth > DEEPEST_RANDOM:
-            raise InputError(
-                f"The 'max_depth' parameter of {type(self).__name__} must be at most {DEEPEST_RANDOM} for random "
-                f"starts, which are complete trees. Got {self.max_depth} instead, so 2 ** {self.max_depth} leaves. "
-                "Hint: init='cart' with n_init=1 has no random start."
-            )
-
-    def _starts(
+    def _first_tree(
         self, problem: CostProblem, data: BinnedCases, costs: np.ndarray, threads: Threads
-    ) -> Iterator[AlternatingTree]:
-        """Return the initial trees."""
-        random = np.random.default_rng(
-            check_random_state(0 if self.random_state is None else self.random_state).randint(2**31)
-        )
-        n_random = self.n_init
-        if not (isinstance(self.init, str) and self.init == "random"):
-            n_random -= 1
-            if self.init is None or isinstance(self.init, str):
-                yield tree_of(self._first_tree(data, costs, threads), problem)
-            else:
-                yield self._given_tree(problem)
-        for _ in range(n_random):
-            yield random_tree(problem, self.max_depth, random)
-
-    def _first_tree(self, data: BinnedCases, costs: np.ndarray, threads: Threads) -> Tree:
-        """Return the greedy tree of init="cart"."""
+    ) -> AlternatingTree:
+        """Return the tree of `init`: a given one, or a greedy one."""
+        if not (self.init is None or isinstance(self.init, str)):
+            return self._given_tree(problem)
         weights = integer_weights(data.is_positive, data.weight)
         costly = self._weigh_by_cost(data, weights, costs)
         average = costly.sum_of_total / (weights.sum_of_total * weights.unit)
-        return self._greedy_tree(data, costly, self.max_depth, self.min_samples_leaf * average, threads)
+        greedy = self._greedy_tree(data, costly, self.max_depth, self.min_samples_leaf * average, threads)
+        return tree_of(greedy, problem)
 
     def _given_tree(self, problem: CostProblem) -> AlternatingTree:
         """Return the tree of another model, with its columns checked."""

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from copy import copy
-from dataclasses import astuple
+from dataclasses import KW_ONLY, astuple, dataclass
 from numbers import Integral, Real
 from typing import Any
 
@@ -27,7 +27,6 @@ from toprank.rankers.base import TABLE_FACTS, Ranker
 from toprank.rankers.cost.tao_tree import TAOTree
 from toprank.rankers.curve.changes import changes_table, rule_changes
 from toprank.rankers.curve.curve_ranker import OF_VALIDATION, Calls, CurveRanker
-from toprank.rankers.curve.folds import CurveFolds
 from toprank.rankers.curve.path import (
     CurvePoint,
     FitTree,
@@ -36,13 +35,14 @@ from toprank.rankers.curve.path import (
     fit_start,
     order_of,
     starts_to_try,
+    subset,
     votes_and_scores,
     votes_of,
 )
-from toprank.rankers.curve.selection import Selection
-from toprank.rankers.curve.threshold_moves import DensePath
-from toprank.rankers.curve.top_calls import ROUNDING
+from toprank.rankers.curve.selection import ROUNDING, Selection
+from toprank.rankers.curve.threshold_moves import DensePath, Place, ThresholdMoves
 from toprank.rankers.growth import GROWTH_CONSTRAINTS
+from toprank.rankers.progress import progress
 from toprank.rankers.unseen import Unseen, held_out_folds
 from toprank.tree.structure import Tree
 from toprank.words.counts import plural
@@ -50,6 +50,92 @@ from toprank.words.counts import plural
 OF_FOLDS = "cross-validation"
 
 
+class CurveFolds:
+    """Folds of training data (training rows and held-out rows of each), with the trees fitted on the other folds.
+
+    `fitter` returns, for the data of a fold, what fits a tree on them; `path_max_iter` is the most passes over each
+    tree of a path. Folds run in parallel.
+    """
+
+    def __init__(
+        self,
+        data: BinnedCases,
+        folds: list[tuple[np.ndarray, np.ndarray]],
+        base: TAOTree,
+        fitter: Callable[[BinnedCases], FitTree],
+        path_max_iter: int,
+        threads: Threads,
+        verbose: bool,
+    ):
+        self.data, self.folds, self.base, self.fitter = data, folds, base, fitter
+        self.path_max_iter, self.threads, self.verbose = path_max_iter, threads, verbose
+
+    def __len__(self) -> int:
+        return len(self.folds)
+
+    @property
+    def rows(self) -> np.ndarray:
+        """Return the rows of all folds, one fold after the other."""
+        return np.concatenate([held_out for _, held_out in self.folds])
+
+    def by_row(self, score: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Return one score per training row from scores in the order of `rows`, and the last fold that held it out.
+
+        A row held out several times gets the mean of its scores; one that never is gets NaN and fold -1.
+        """
+        n = len(self.data.X)
+        total, times = np.bincount(self.rows, score, n), np.bincount(self.rows, minlength=n)
+        fold = np.full(n, -1, np.int64)
+        for i, (_, held_out) in enumerate(self.folds):
+            fold[held_out] = i
+        return np.where(times > 0, total / np.maximum(times, 1), np.nan), fold
+
+    def costs(self, starts: Sequence[Start], ratio: float) -> np.ndarray:
+        """Return the out-of-fold cost per case with each start, in units of a false negative, float64 (n_starts,)."""
+
+        def judge(inside: np.ndarray, held_out: np.ndarray) -> list[float]:
+            fit = self.fitter(subset(self.data, inside, self.base))
+            is_positive = self.data.is_positive[held_out]
+            weight = np.ones(len(held_out)) if self.data.weight is None else self.data.weight[held_out]
+            cost = weight * np.where(is_positive, 1.0, ratio)
+            found = []
+            for start in starts:
+                tree = fit_start(self.base, start, ratio, fit)
+                (is_alert,), _ = votes_and_scores([tree], self.data.X[held_out], Threads())
+                found.append(float(cost[is_alert != is_positive].sum() / weight.sum()))
+            return found
+
+        return np.mean(self._each(judge, "depth and alpha"), axis=0)
+
+    def votes(
+        self, start: Start, ratios: np.ndarray, base_point: int, places: Sequence[Place] = ()
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Return the labels of the rows of all folds by paths over the given costs.
+
+        Votes and scores as in `votes_and_scores`, and the votes of trees at places between the costs, bool (n_places,
+        n).
+        """
+
+        def judge(inside: np.ndarray, held_out: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+            part, matrix = subset(self.data, inside, self.base), self.data.X[held_out]
+            fit = self.fitter(part)
+            base = fit_start(self.base, start, float(ratios[base_point]), fit)
+            path = Follower(fit, self.path_max_iter).same_path(base, ratios, base_point)
+            between = np.zeros((len(places), len(held_out)), bool)
+            if places:
+                trees = ThresholdMoves.from_trees(path, part, Threads())
+                for i, place in enumerate(places):
+                    between[i] = trees.votes(place, matrix)
+            return *votes_and_scores(path, matrix, Threads()), between
+
+        votes, scores, between = zip(*self._each(judge, "curves out of fold"), strict=True)
+        return np.concatenate(votes, axis=1), np.concatenate(scores), np.concatenate(between, axis=1)
+
+    def _each(self, judge: Callable, label: str) -> list:
+        return list(progress(self.threads.map(judge, *zip(*self.folds, strict=True)), len(self), label, self.verbose))
+
+
+@dataclass(eq=False, repr=False)
 class CostOptimalCurve(CurveRanker):
     """A tree for every trade-off of false alarms and missed positives.
 
@@ -138,7 +224,7 @@ class CostOptimalCurve(CurveRanker):
     ('TAOTree', True)
     """
 
-    _parameter_constraints: dict[str, list[Any]] = {
+    _parameter_constraints = {
         "base": [TAOTree, None],
         "cost_factor": [Interval(Real, 1, None, closed="neither")],
         "max_point_gap": [Interval(Real, 0, None, closed="neither"), None],
@@ -154,38 +240,21 @@ class CostOptimalCurve(CurveRanker):
         "verbose": ["verbose"],
     }
 
-    def __init__(
-        self,
-        base: TAOTree | None = None,
-        *,
-        cost_factor: float = 1.5,
-        max_point_gap: float | None = 0.02,
-        path_max_iter: int = 1,
-        depths: Sequence[int] | None = (1, 2, 3, 4),
-        alphas: Sequence[float] | None = (0.3, 1, 3, 10),
-        cv: Any = 5,
-        categorical_features: Any = None,
-        keep_columns: Any = None,
-        budget: int | float | None = None,
-        pos_label: Any = None,
-        n_jobs: int | None = None,
-        random_state: Any = None,
-        verbose: int = 0,
-    ):
-        self.base = base
-        self.cost_factor = cost_factor
-        self.max_point_gap = max_point_gap
-        self.path_max_iter = path_max_iter
-        self.depths = depths
-        self.alphas = alphas
-        self.cv = cv
-        self.categorical_features = categorical_features
-        self.keep_columns = keep_columns
-        self.budget = budget
-        self.pos_label = pos_label
-        self.n_jobs = n_jobs
-        self.random_state = random_state
-        self.verbose = verbose
+    base: TAOTree | None = None
+    _: KW_ONLY
+    cost_factor: float = 1.5
+    max_point_gap: float | None = 0.02
+    path_max_iter: int = 1
+    depths: Sequence[int] | None = (1, 2, 3, 4)
+    alphas: Sequence[float] | None = (0.3, 1, 3, 10)
+    cv: Any = 5
+    categorical_features: Any = None
+    keep_columns: Any = None
+    budget: int | float | None = None
+    pos_label: Any = None
+    n_jobs: int | None = None
+    random_state: Any = None
+    verbose: int = 0
 
     _judges_points = True  # False if only the ranking is needed: no curves are fitted out of fold
 

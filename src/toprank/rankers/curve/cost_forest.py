@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from numbers import Integral, Real
 from typing import Any, NamedTuple
 
@@ -23,7 +23,7 @@ from toprank.rankers.ensemble.forest import COLUMNS_DRAWN, ROWS_DRAWN, draw_boot
 from toprank.rankers.growth import GROWTH_CONSTRAINTS
 from toprank.rankers.progress import progress
 from toprank.rankers.unseen import Unseen
-from toprank.tree.feature_sampler import columns_wanted
+from toprank.tree.grower import columns_wanted
 from toprank.tree.structure import Tree
 from toprank.words.counts import plural
 
@@ -31,6 +31,7 @@ OUT_OF_BAG = "out-of-bag votes"
 """What `select` uses without validation data."""
 
 
+@dataclass(eq=False, repr=False)
 class CostOptimalForest(CurveRanker):
     """Bagged trees for every trade-off of false alarms and missed positives.
 
@@ -119,7 +120,7 @@ class CostOptimalForest(CurveRanker):
     True
     """
 
-    _parameter_constraints: dict[str, list[Any]] = {
+    _parameter_constraints = {
         "base": [TAOTree, None],
         "n_estimators": [Interval(Integral, 1, None, closed="left")],
         "cost_factor": [Interval(Real, 1, None, closed="neither")],
@@ -134,41 +135,22 @@ class CostOptimalForest(CurveRanker):
         "verbose": ["verbose"],
     }
 
-    trees_: list[Tree]
     _what_a_point_is = "bag of trees of the forest"
-    _labels: list[np.ndarray]  # of the nodes of each tree: 1 positive, 0 negative, -1 inside
-    _tree_at: np.ndarray  # int (n_estimators, n_points): tree of each member at each cost
 
-    def __init__(
-        self,
-        base: TAOTree | None = None,
-        *,
-        n_estimators: int = 30,
-        cost_factor: float = 1.5,
-        path_max_iter: int = 1,
-        max_samples: int | float | None = None,
-        max_features: str | int | float | None = None,
-        categorical_features: Any = None,
-        keep_columns: Any = None,
-        budget: int | float | None = None,
-        pos_label: Any = None,
-        n_jobs: int | None = None,
-        random_state: Any = None,
-        verbose: int = 0,
-    ):
-        self.base = base
-        self.n_estimators = n_estimators
-        self.cost_factor = cost_factor
-        self.path_max_iter = path_max_iter
-        self.max_samples = max_samples
-        self.max_features = max_features
-        self.categorical_features = categorical_features
-        self.keep_columns = keep_columns
-        self.budget = budget
-        self.pos_label = pos_label
-        self.n_jobs = n_jobs
-        self.random_state = random_state
-        self.verbose = verbose
+    base: TAOTree | None = None
+    _: KW_ONLY
+    n_estimators: int = 30
+    cost_factor: float = 1.5
+    path_max_iter: int = 1
+    max_samples: int | float | None = None
+    max_features: str | int | float | None = None
+    categorical_features: Any = None
+    keep_columns: Any = None
+    budget: int | float | None = None
+    pos_label: Any = None
+    n_jobs: int | None = None
+    random_state: Any = None
+    verbose: int = 0
 
     # --- fitting ------------------------------------------------------------------------------------------------
 
@@ -179,8 +161,10 @@ class CostOptimalForest(CurveRanker):
         grown = threads.map(lambda seed: self._follow_path(data, ratio, int(seed)), seeds)
         members = list(progress(grown, self.n_estimators, type(self).__name__, bool(self.verbose)))
         self.trees_ = [tree for member in members for tree in member.trees]
+        # Of the nodes of each tree: 1 positive, 0 negative, -1 inside.
         self._labels = [label for member in members for label in member.labels]
         self._path_counts = [paths for member in members for paths in member.path_counts]
+        # The tree of each member at each cost, int (n_estimators, n_points).
         self._tree_at, self.base_point_ = _side_by_side(members)
         ratios = [ratio * self.cost_factor ** (i - self.base_point_) for i in range(self._tree_at.shape[1])]
         is_unseen = [member.is_unseen for member in members]

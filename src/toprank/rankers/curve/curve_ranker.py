@@ -26,8 +26,7 @@ from toprank.metrics import OperatingPoints
 from toprank.rankers.base import Ranker
 from toprank.rankers.cost.tao_tree import TAOTree
 from toprank.rankers.curve.path import CurvePoint, ThresholdMove, path_table, points_of_path
-from toprank.rankers.curve.selection import TREE_OF, Selection, choose
-from toprank.rankers.curve.top_calls import TopCalls
+from toprank.rankers.curve.selection import TREE_OF, Selection, TopCalls, choose
 from toprank.rankers.ensemble.ensemble import Ensemble
 from toprank.rankers.unseen import HeldOut, Unseen
 from toprank.rankers.validation import check_known_labels, check_labels

@@ -157,13 +157,7 @@ class Follower:
     def follow(self, base: TAOTree, ratios: Iterable[float], is_last: Callable[[TAOTree], bool]) -> list[TAOTree]:
         """Return the trees at the costs, each started from the one before, up to the first that `is_last` accepts.
 
-        Parameters
-        ----------
-        base : TAOTree
-            Where the path begins; not among the trees returned.
-        ratios : iterable of float
-            Costs of a false positive.
-        is_last : callable
+        The first is started from `base`, which is not among them.
         """
         found: list[TAOTree] = []
         tree = base
@@ -180,13 +174,7 @@ class Follower:
         """Return the whole path: costlier false positives until there are none, cheaper ones until none is missed.
 
         Trees beyond the first one on each side that has reached its end repeat it and are left out; the base stays.
-
-        Returns
-        -------
-        ratios : float64 array of shape (n,), ascending
-        trees : list of TAOTree
-        base_point : int
-            Position of the base cost.
+        Returns the ascending costs, their trees, and the position of the base.
         """
         ends = {
             1: lambda tree: tree.n_fp_ <= NEGLIGIBLE * (tree.n_cases_ - tree.n_positives_),

@@ -29,8 +29,7 @@ from toprank.explain.votes import mean_contributions
 from toprank.export import to_text
 from toprank.files.model_file import numbered_parts
 from toprank.metrics import proportion_interval
-from toprank.rankers.binned import BinnedRanker
-from toprank.rankers.one_tree import path_indicator
+from toprank.rankers.binned import BinnedRanker, path_indicator
 from toprank.tree.structure import Tree, check_columns, check_depth
 from toprank.words.counts import plural
 

@@ -1,4 +1,4 @@
-"""`Forest`: bagged meta-trees; what MetaAPForest and TreeRankForest share."""
+"""`Forest`: bagged meta-trees; what MetaAPForest and TreeRankForest share. Out-of-bag votes need little memory."""
 
 from __future__ import annotations
 
@@ -18,16 +18,18 @@ from toprank.data.binned_cases import BinnedCases
 from toprank.errors import InputError
 from toprank.explain import PathCounts, count_paths
 from toprank.rankers.ensemble.ensemble import PATH_ROWS, Ensemble
-from toprank.rankers.ensemble.out_of_bag import MeanOfVotes, OutOfBagVotes, Rows, Vote
 from toprank.rankers.growth import DEPTH, GROWTH_CONSTRAINTS, GrowthSettings, category_search, grow_meta
 from toprank.rankers.leaf_scores import fit_leaf_score
 from toprank.rankers.meta.ordering import finish_meta
 from toprank.rankers.progress import progress
 from toprank.rankers.unseen import OUT_OF_BAG, HeldOut, Unseen, held_out_folds
-from toprank.tree.feature_sampler import FeatureSampler, columns_wanted
+from toprank.tree.grower import FeatureSampler, columns_wanted
 from toprank.tree.meta.meta_tree import MetaTree
 from toprank.tree.scoring import Card, Scoring
 from toprank.tree.structure import Tree
+
+BLOCK_VOTES = 2**20
+"""Votes in memory at a time if all votes on a row are needed at once."""
 
 CARD_FOLDS = 3
 """Folds of the scorecards used for out-of-bag scores."""
@@ -41,6 +43,108 @@ COLUMNS_DRAWN: list[Any] = [StrOptions({"sqrt", "log2"}), Interval(Integral, 1, 
 
 ROWS_DRAWN: list[Any] = [Interval(Integral, 1, None, closed="left"), Interval(Real, 0, 1, closed="right"), None]
 """scikit-learn's checks of a number of rows to draw."""
+
+Rows = slice | np.ndarray
+Vote = Callable[[Tree, Rows, Threads], np.ndarray]
+"""Votes of one tree on some rows of a table."""
+
+
+class MeanOfVotes:
+    """The mean of the out-of-bag votes on a row: one sum and one count per row.
+
+    `cast` runs in parallel, `count` one tree at a time and in order, `result` at the end.
+    """
+
+    def __init__(self, vote: Vote, n_rows: int):
+        self.vote = vote
+        self.total, self.n_votes = np.zeros(n_rows), np.zeros(n_rows, np.int64)
+
+    def cast(self, tree: Tree, unseen: np.ndarray) -> np.ndarray:
+        """Return the votes of one tree on its out-of-bag rows."""
+        return self.vote(tree, unseen, Threads())
+
+    def count(self, tree: Tree, unseen: np.ndarray, cast: np.ndarray) -> None:
+        """Add the votes to the sums."""
+        self.total[unseen] += cast
+        self.n_votes[unseen] += 1
+
+    def result(self, threads: Threads) -> tuple[np.ndarray, np.ndarray]:
+        """Return the mean of each row's votes, NaN without any, and their number."""
+        with np.errstate(invalid="ignore"):
+            return self.total / self.n_votes, self.n_votes
+
+
+class MedianOfVotes:
+    """The median instead: one bit per tree and row for who may vote; votes are computed in blocks."""
+
+    def __init__(self, vote: Vote, n_rows: int):
+        self.vote, self.n_rows = vote, n_rows
+        self.trees: list[Tree] = []
+        self.may_vote: list[np.ndarray] = []
+
+    def cast(self, tree: Tree, unseen: np.ndarray) -> np.ndarray:
+        """Return which rows the tree may vote on, one bit per row."""
+        may_vote = np.zeros(self.n_rows, bool)
+        may_vote[unseen] = True
+        return np.packbits(may_vote)
+
+    def count(self, tree: Tree, unseen: np.ndarray, cast: np.ndarray) -> None:
+        """Keep the tree and which rows it may vote on."""
+        self.trees.append(tree)
+        self.may_vote.append(cast)
+
+    def result(self, threads: Threads) -> tuple[np.ndarray, np.ndarray]:
+        """Return the median of each row's votes, NaN without any, and their number."""
+        n_votes = np.zeros(self.n_rows, np.int64)
+
+        def silence(votes: np.ndarray, rows: slice) -> None:
+            for voice, packed in zip(votes, self.may_vote, strict=True):
+                may_vote = np.unpackbits(packed[rows.start // 8 :], count=rows.stop - rows.start)
+                voice[may_vote == 0] = np.nan
+                n_votes[rows] += may_vote
+
+        return median_votes(self.vote, self.trees, self.n_rows, threads, silence), n_votes
+
+
+def median_votes(
+    vote: Vote,
+    trees: list[Tree],
+    n_rows: int,
+    threads: Threads,
+    silence: Callable[[np.ndarray, slice], None] | None = None,
+) -> np.ndarray:
+    """Return the median over the trees of their votes on each row, float64 (n,), computed in blocks.
+
+    `silence` may set votes to NaN to leave them out; it gets the votes of a block, (n_trees, n_rows), and its rows,
+    which begin at a multiple of eight.
+    """
+    size = max(8, BLOCK_VOTES // len(trees) // 8 * 8)
+    out = np.empty(n_rows)
+
+    def decide(rows: slice) -> None:
+        votes = np.array([vote(tree, rows, Threads()) for tree in trees])
+        if silence is not None:
+            silence(votes, rows)
+        out[rows] = median_of_present(votes)
+
+    threads.run(decide, [slice(a, min(a + size, n_rows)) for a in range(0, n_rows, size)])
+    return out
+
+
+def median_of_present(votes: np.ndarray) -> np.ndarray:
+    """Return the median of each column ignoring NaN, float64 (n,); NaN if there is nothing else.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from toprank.rankers.ensemble.forest import median_of_present
+    >>> median_of_present(np.array([[1.0, np.nan], [4.0, 3.0], [2.0, np.nan]]))
+    array([2., 3.])
+    """
+    ordered = np.sort(votes, axis=0)  # NaN comes last
+    count, column = np.sum(~np.isnan(votes), axis=0), np.arange(votes.shape[1])
+    low, high = ordered[np.maximum(count - 1, 0) // 2, column], ordered[count // 2, column]
+    return low + (high - low) / 2
 
 
 @dataclass(frozen=True)
@@ -60,7 +164,7 @@ class Forest(Ensemble):
     row is its score, and the forest's score is the mean of the votes; a subclass may replace both.
     """
 
-    _parameter_constraints: dict[str, list[Any]] = {
+    _parameter_constraints = {
         **GROWTH_CONSTRAINTS,
         "n_estimators": [Interval(Integral, 1, None, closed="left")],
         "max_depth": DEPTH,
@@ -79,63 +183,6 @@ class Forest(Ensemble):
     oob_score_: float
     oob_decision_function_: np.ndarray
 
-    def __init__(
-        self,
-        *,
-        n_estimators: int = 100,
-        max_depth: int | None = 4,
-        leaf_depth: int | None = 4,
-        leaf_order: str = "rate",
-        leaf_score: str = "additive",
-        max_features: str | int | float | None = None,
-        bootstrap: bool = True,
-        max_samples: int | float | None = None,
-        min_samples_leaf: int = 1,
-        min_samples_split: int = 2,
-        min_gain: float = 0.0,
-        max_leaf_nodes: int | None = None,
-        smoothing: str | None = "hierarchical",
-        smoothing_strength: float = 10.0,
-        splitter: str = "hist",
-        max_bins: int = 255,
-        categorical_features: Any = None,
-        cat_smooth: float | None = 10.0,
-        min_data_per_group: int = 10,
-        max_cat_threshold: int | None = 32,
-        keep_columns: Any = None,
-        budget: int | float | None = None,
-        pos_label: Any = None,
-        n_jobs: int | None = None,
-        random_state: Any = None,
-        verbose: int = 0,
-    ):
-        self.n_estimators = n_estimators
-        self.max_depth = max_depth
-        self.leaf_depth = leaf_depth
-        self.leaf_order = leaf_order
-        self.leaf_score = leaf_score
-        self.max_features = max_features
-        self.bootstrap = bootstrap
-        self.max_samples = max_samples
-        self.min_samples_leaf = min_samples_leaf
-        self.min_samples_split = min_samples_split
-        self.min_gain = min_gain
-        self.max_leaf_nodes = max_leaf_nodes
-        self.smoothing = smoothing
-        self.smoothing_strength = smoothing_strength
-        self.splitter = splitter
-        self.max_bins = max_bins
-        self.categorical_features = categorical_features
-        self.cat_smooth = cat_smooth
-        self.min_data_per_group = min_data_per_group
-        self.max_cat_threshold = max_cat_threshold
-        self.keep_columns = keep_columns
-        self.budget = budget
-        self.pos_label = pos_label
-        self.n_jobs = n_jobs
-        self.random_state = random_state
-        self.verbose = verbose
-
     # --- what a subclass says -----------------------------------------------------------------------------------
 
     @abstractmethod
@@ -152,7 +199,7 @@ class Forest(Ensemble):
         """Return the votes of one tree on rows with these tree scores."""
         return score
 
-    def _out_of_bag_votes(self, vote: Vote, n_rows: int) -> OutOfBagVotes:
+    def _out_of_bag_votes(self, vote: Vote, n_rows: int) -> MeanOfVotes | MedianOfVotes:
         """Return the counter of out-of-bag votes."""
         return MeanOfVotes(vote, n_rows)
 
@@ -285,12 +332,7 @@ class Forest(Ensemble):
 def draw_bootstrap(data: BinnedCases, max_samples: int | float | None, rng: np.random.Generator) -> np.ndarray:
     """Return the row weights of one bootstrap sample: how often each was drawn, times its own weight; float64 (n,).
 
-    Parameters
-    ----------
-    data : BinnedCases
-    max_samples : int, float or None
-        Rows drawn: a number, or a share; None = as many as there are.
-    rng : Generator
+    `max_samples` is the number or the share of rows to draw; None = as many as there are.
     """
     weight = np.ones(len(data.X)) if data.weight is None else data.weight
     present = np.flatnonzero(weight)

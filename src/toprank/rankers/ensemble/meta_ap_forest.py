@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -13,6 +14,7 @@ from toprank.rankers.ensemble.forest import Forest, Judgement
 from toprank.rankers.growth import PUBLISHED_CATEGORIES, GrowthSettings
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class MetaAPForest(Forest):
     """MetaAP trees on bootstrap samples of the training data; the score is the mean over the trees.
 
@@ -73,70 +75,37 @@ class MetaAPForest(Forest):
         Judgement("oob_score_", "oob_average_precision", "average precision", average_precision),
     )
 
-    _parameter_constraints: dict[str, list[Any]] = Forest._parameter_constraints | {
+    _parameter_constraints = Forest._parameter_constraints | {
         "criterion": [StrOptions(set(CRITERIA))],
     }
 
-    def __init__(
-        self,
-        *,
-        n_estimators: int = 100,
-        max_depth: int | None = 4,
-        leaf_depth: int | None = 4,
-        criterion: str = "entropy",
-        leaf_order: str = "rate",
-        leaf_score: str = "additive",
-        max_features: str | int | float | None = 0.3,
-        bootstrap: bool = True,
-        max_samples: int | float | None = None,
-        min_samples_leaf: int = 1,
-        min_samples_split: int = 2,
-        min_gain: float = 0.0,
-        max_leaf_nodes: int | None = None,
-        smoothing: str | None = "hierarchical",
-        smoothing_strength: float = 10.0,
-        splitter: str = "hist",
-        max_bins: int = 255,
-        categorical_features: Any = None,
-        cat_smooth: float | None = 10.0,
-        min_data_per_group: int = 10,
-        max_cat_threshold: int | None = 32,
-        keep_columns: Any = None,
-        budget: int | float | None = None,
-        pos_label: Any = None,
-        n_jobs: int | None = None,
-        random_state: Any = None,
-        verbose: int = 0,
-    ):
-        super().__init__(
-            n_estimators=n_estimators,
-            max_depth=max_depth,
-            leaf_depth=leaf_depth,
-            leaf_order=leaf_order,
-            leaf_score=leaf_score,
-            max_features=max_features,
-            bootstrap=bootstrap,
-            max_samples=max_samples,
-            min_samples_leaf=min_samples_leaf,
-            min_samples_split=min_samples_split,
-            min_gain=min_gain,
-            max_leaf_nodes=max_leaf_nodes,
-            smoothing=smoothing,
-            smoothing_strength=smoothing_strength,
-            splitter=splitter,
-            max_bins=max_bins,
-            categorical_features=categorical_features,
-            cat_smooth=cat_smooth,
-            min_data_per_group=min_data_per_group,
-            max_cat_threshold=max_cat_threshold,
-            keep_columns=keep_columns,
-            budget=budget,
-            pos_label=pos_label,
-            n_jobs=n_jobs,
-            random_state=random_state,
-            verbose=verbose,
-        )
-        self.criterion = criterion
+    n_estimators: int = 100
+    max_depth: int | None = 4
+    leaf_depth: int | None = 4
+    criterion: str = "entropy"
+    leaf_order: str = "rate"
+    leaf_score: str = "additive"
+    max_features: str | int | float | None = 0.3
+    bootstrap: bool = True
+    max_samples: int | float | None = None
+    min_samples_leaf: int = 1
+    min_samples_split: int = 2
+    min_gain: float = 0.0
+    max_leaf_nodes: int | None = None
+    smoothing: str | None = "hierarchical"
+    smoothing_strength: float = 10.0
+    splitter: str = "hist"
+    max_bins: int = 255
+    categorical_features: Any = None
+    cat_smooth: float | None = 10.0
+    min_data_per_group: int = 10
+    max_cat_threshold: int | None = 32
+    keep_columns: Any = None
+    budget: int | float | None = None
+    pos_label: Any = None
+    n_jobs: int | None = None
+    random_state: Any = None
+    verbose: int = 0
 
     @classmethod
     def paper(cls, depth: int, **parameters: Any) -> Self:

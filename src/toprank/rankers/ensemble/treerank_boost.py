@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from numbers import Integral, Real
 from typing import Any
 
@@ -15,8 +16,7 @@ from toprank.data.binned_cases import BinnedCases
 from toprank.errors import InputError
 from toprank.explain import count_paths, gain_importance
 from toprank.rankers.ensemble.ensemble import PATH_ROWS, Ensemble, negatives_above
-from toprank.rankers.ensemble.pair_rule import PLACE, PairRule
-from toprank.rankers.ensemble.pair_weights import STEP_UNIT, PairWeights, best_step, discordant_pairs
+from toprank.rankers.ensemble.pairs import PLACE, STEP_UNIT, PairRule, PairWeights, best_step, discordant_pairs
 from toprank.rankers.growth import CV, DEPTH, GROWTH_CONSTRAINTS, GrowthSettings, grow_meta
 from toprank.rankers.meta.ordering import finish_meta
 from toprank.rankers.progress import progress
@@ -39,6 +39,7 @@ BLOCK_ROWS = 65_536
 """Rows whose places in all trees are in memory at a time."""
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class TreeRankBoost(Ensemble):
     """Small TreeRank trees that vote on which of two cases ranks higher, boosted on pairs.
 
@@ -121,7 +122,7 @@ class TreeRankBoost(Ensemble):
 
     _cutoff_rows = 20_000
 
-    _parameter_constraints: dict[str, list[Any]] = {
+    _parameter_constraints = {
         **GROWTH_CONSTRAINTS,
         "n_estimators": [Interval(Integral, 1, None, closed="left")],
         "max_depth": [Interval(Integral, 1, 14, closed="both")],
@@ -134,60 +135,31 @@ class TreeRankBoost(Ensemble):
         "verbose": ["verbose"],
     }
 
-    def __init__(
-        self,
-        *,
-        n_estimators: int = 50,
-        max_depth: int = 2,
-        leaf_depth: int | None = 3,
-        learning_rate: float = 1.0,
-        output: str = "auto",
-        leaf_order: str = "meta",
-        min_samples_leaf: int = 20,
-        min_samples_split: int = 2,
-        min_gain: float = 0.0,
-        max_leaf_nodes: int | None = None,
-        smoothing: str | None = "hierarchical",
-        smoothing_strength: float = 10.0,
-        splitter: str = "hist",
-        max_bins: int = 255,
-        categorical_features: Any = None,
-        cat_smooth: float | None = 10.0,
-        min_data_per_group: int = 10,
-        max_cat_threshold: int | None = 32,
-        keep_columns: Any = None,
-        budget: int | float | None = None,
-        pos_label: Any = None,
-        n_jobs: int | None = None,
-        cv: Any = 3,
-        random_state: Any = None,
-        verbose: int = 0,
-    ):
-        self.n_estimators = n_estimators
-        self.max_depth = max_depth
-        self.leaf_depth = leaf_depth
-        self.learning_rate = learning_rate
-        self.output = output
-        self.leaf_order = leaf_order
-        self.min_samples_leaf = min_samples_leaf
-        self.min_samples_split = min_samples_split
-        self.min_gain = min_gain
-        self.max_leaf_nodes = max_leaf_nodes
-        self.smoothing = smoothing
-        self.smoothing_strength = smoothing_strength
-        self.splitter = splitter
-        self.max_bins = max_bins
-        self.categorical_features = categorical_features
-        self.cat_smooth = cat_smooth
-        self.min_data_per_group = min_data_per_group
-        self.max_cat_threshold = max_cat_threshold
-        self.keep_columns = keep_columns
-        self.budget = budget
-        self.pos_label = pos_label
-        self.n_jobs = n_jobs
-        self.cv = cv
-        self.random_state = random_state
-        self.verbose = verbose
+    n_estimators: int = 50
+    max_depth: int = 2
+    leaf_depth: int | None = 3
+    learning_rate: float = 1.0
+    output: str = "auto"
+    leaf_order: str = "meta"
+    min_samples_leaf: int = 20
+    min_samples_split: int = 2
+    min_gain: float = 0.0
+    max_leaf_nodes: int | None = None
+    smoothing: str | None = "hierarchical"
+    smoothing_strength: float = 10.0
+    splitter: str = "hist"
+    max_bins: int = 255
+    categorical_features: Any = None
+    cat_smooth: float | None = 10.0
+    min_data_per_group: int = 10
+    max_cat_threshold: int | None = 32
+    keep_columns: Any = None
+    budget: int | float | None = None
+    pos_label: Any = None
+    n_jobs: int | None = None
+    cv: Any = 3
+    random_state: Any = None
+    verbose: int = 0
 
     # --- fitting ------------------------------------------------------------------------------------------------
 

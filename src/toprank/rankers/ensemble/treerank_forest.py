@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from numbers import Real
 from typing import Any, ClassVar
 
@@ -12,16 +13,24 @@ from toprank._core.threads import Threads
 from toprank.data.binned_cases import BinnedCases
 from toprank.metrics import average_precision, roc_auc
 from toprank.rankers.ensemble.ensemble import negatives_above
-from toprank.rankers.ensemble.forest import COLUMNS_DRAWN, Forest, Judgement
-from toprank.rankers.ensemble.out_of_bag import MeanOfVotes, MedianOfVotes, OutOfBagVotes, Vote, median_votes
+from toprank.rankers.ensemble.forest import (
+    COLUMNS_DRAWN,
+    Forest,
+    Judgement,
+    MeanOfVotes,
+    MedianOfVotes,
+    Vote,
+    median_votes,
+)
 from toprank.rankers.growth import GrowthSettings
-from toprank.rankers.meta.growing import CellRule
-from toprank.tree.feature_sampler import FeatureSampler
+from toprank.rankers.meta.leaf_rankers import grow_node_by_node, is_grown_by_level
+from toprank.tree.grower import FeatureSampler
 from toprank.tree.meta.meta_tree import MetaTree
 from toprank.tree.meta.objectives import ROC_AREA
 from toprank.tree.structure import Tree
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class TreeRankForest(Forest):
     """TreeRank trees on bootstrap samples of the training data: bagging, or a ranking forest if columns are drawn too.
 
@@ -92,7 +101,7 @@ class TreeRankForest(Forest):
     True
     """
 
-    _parameter_constraints: dict[str, list[Any]] = Forest._parameter_constraints | {
+    _parameter_constraints = Forest._parameter_constraints | {
         "leaf_ranker": [StrOptions({"tree", "stump", "oblique"})],
         "logistic_C": [Interval(Real, 0, None, closed="neither")],
         "leaf_order": [StrOptions({"rate", "meta", "training"})],
@@ -104,72 +113,36 @@ class TreeRankForest(Forest):
         Judgement("oob_average_precision_", "oob_average_precision", "average precision", average_precision),
     )
 
-    def __init__(
-        self,
-        *,
-        n_estimators: int = 100,
-        max_depth: int | None = 4,
-        leaf_depth: int | None = 4,
-        leaf_ranker: str = "tree",
-        logistic_C: float = 1.0,
-        leaf_order: str = "rate",
-        leaf_score: str = "additive",
-        aggregation: str = "mean",
-        max_features: str | int | float | None = None,
-        max_meta_features: str | int | float | None = None,
-        bootstrap: bool = True,
-        max_samples: int | float | None = None,
-        min_samples_leaf: int = 1,
-        min_samples_split: int = 2,
-        min_gain: float = 0.0,
-        max_leaf_nodes: int | None = None,
-        smoothing: str | None = "hierarchical",
-        smoothing_strength: float = 10.0,
-        splitter: str = "hist",
-        max_bins: int = 255,
-        categorical_features: Any = None,
-        cat_smooth: float | None = 10.0,
-        min_data_per_group: int = 10,
-        max_cat_threshold: int | None = 32,
-        keep_columns: Any = None,
-        budget: int | float | None = None,
-        pos_label: Any = None,
-        n_jobs: int | None = None,
-        random_state: Any = None,
-        verbose: int = 0,
-    ):
-        super().__init__(
-            n_estimators=n_estimators,
-            max_depth=max_depth,
-            leaf_depth=leaf_depth,
-            leaf_order=leaf_order,
-            leaf_score=leaf_score,
-            max_features=max_features,
-            bootstrap=bootstrap,
-            max_samples=max_samples,
-            min_samples_leaf=min_samples_leaf,
-            min_samples_split=min_samples_split,
-            min_gain=min_gain,
-            max_leaf_nodes=max_leaf_nodes,
-            smoothing=smoothing,
-            smoothing_strength=smoothing_strength,
-            splitter=splitter,
-            max_bins=max_bins,
-            categorical_features=categorical_features,
-            cat_smooth=cat_smooth,
-            min_data_per_group=min_data_per_group,
-            max_cat_threshold=max_cat_threshold,
-            keep_columns=keep_columns,
-            budget=budget,
-            pos_label=pos_label,
-            n_jobs=n_jobs,
-            random_state=random_state,
-            verbose=verbose,
-        )
-        self.leaf_ranker = leaf_ranker
-        self.logistic_C = logistic_C
-        self.aggregation = aggregation
-        self.max_meta_features = max_meta_features
+    n_estimators: int = 100
+    max_depth: int | None = 4
+    leaf_depth: int | None = 4
+    leaf_ranker: str = "tree"
+    logistic_C: float = 1.0
+    leaf_order: str = "rate"
+    leaf_score: str = "additive"
+    aggregation: str = "mean"
+    max_features: str | int | float | None = None
+    max_meta_features: str | int | float | None = None
+    bootstrap: bool = True
+    max_samples: int | float | None = None
+    min_samples_leaf: int = 1
+    min_samples_split: int = 2
+    min_gain: float = 0.0
+    max_leaf_nodes: int | None = None
+    smoothing: str | None = "hierarchical"
+    smoothing_strength: float = 10.0
+    splitter: str = "hist"
+    max_bins: int = 255
+    categorical_features: Any = None
+    cat_smooth: float | None = 10.0
+    min_data_per_group: int = 10
+    max_cat_threshold: int | None = 32
+    keep_columns: Any = None
+    budget: int | float | None = None
+    pos_label: Any = None
+    n_jobs: int | None = None
+    random_state: Any = None
+    verbose: int = 0
 
     def _settings(self) -> GrowthSettings:
         return GrowthSettings.from_estimator(
@@ -184,13 +157,14 @@ class TreeRankForest(Forest):
     def _grow(
         self, settings: GrowthSettings, data: BinnedCases, weight: np.ndarray, sampler: FeatureSampler | None
     ) -> tuple[MetaTree, float]:
-        rule = CellRule(self.leaf_ranker, self.logistic_C)
-        return (rule.grow if rule.is_needed else super()._grow)(settings, data, weight, sampler)
+        if is_grown_by_level(self.leaf_ranker):
+            return super()._grow(settings, data, weight, sampler)
+        return grow_node_by_node(settings, data, weight, self.leaf_ranker, self.logistic_C, sampler=sampler)
 
     def _vote(self, tree: Tree, score: np.ndarray) -> np.ndarray:
         return share_not_above(tree, score)
 
-    def _out_of_bag_votes(self, vote: Vote, n_rows: int) -> OutOfBagVotes:
+    def _out_of_bag_votes(self, vote: Vote, n_rows: int) -> MeanOfVotes | MedianOfVotes:
         return (MeanOfVotes if self.aggregation == "mean" else MedianOfVotes)(vote, n_rows)
 
     def _how(self) -> str:

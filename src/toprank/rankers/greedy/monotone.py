@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from toprank._core.dtypes import NUMERIC
+from toprank.data.binned_cases import BinnedCases
 from toprank.errors import InputError
 from toprank.tree.columns import Column
 from toprank.tree.structure import Tree
@@ -24,17 +25,7 @@ MONOTONIC_CST: list[Any] = ["array-like", dict, None]
 def read_directions(given: Any, columns: Sequence[Column], is_categorical: np.ndarray, owner: str) -> np.ndarray | None:
     """Return the direction of each column: int8 (n_features,), 1 = the score must not fall as it rises, -1 = not rise.
 
-    Parameters
-    ----------
-    given : array-like of shape (n_features,), mapping of column names to directions, or None
-    columns : sequence of Column
-    is_categorical : uint8 array of shape (n_features,)
-    owner : str
-        Name of the estimator, for messages.
-
-    Returns
-    -------
-    direction : int8 array, or None if no column has one
+    `given` has one value per column, or maps column names to values; None if no column has a direction.
     """
     if given is None:
         return None
@@ -70,15 +61,22 @@ def read_directions(given: Any, columns: Sequence[Column], is_categorical: np.nd
     return direction if direction.any() else None
 
 
+def directions_of_tree(model: Any, data: BinnedCases) -> np.ndarray | None:
+    """`read_directions` for a tree, whose leaves must be constant: other scores depend on distances and votes."""
+    owner = type(model).__name__
+    direction = read_directions(model.monotonic_cst, data.columns, data.is_categorical, owner)
+    if direction is not None and model.leaf_score != "constant":
+        raise InputError(
+            f"{owner} supports monotonic_cst only with leaf_score='constant', but leaf_score is "
+            f"{model.leaf_score!r}, whose scores change inside leaves. Hint: use leaf_score='constant'."
+        )
+    return direction
+
+
 def bounded_rates(tree: Tree, rate: np.ndarray, direction: np.ndarray | None) -> np.ndarray:
     """Return the node rates of a plain tree, clipped to the bounds set by the constrained splits above them.
 
-    Parameters
-    ----------
-    tree : Tree
-        Its weights give the rates of both sides of a condition.
-    rate : float array of shape (n_nodes,)
-    direction : int8 array of shape (n_features,), or None for no constraints
+    The weights of the tree give the rates of both sides of a condition; without directions nothing changes.
 
     Examples
     --------

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from numbers import Real
 from typing import Any
 
@@ -15,7 +16,7 @@ from toprank._core.threads import Threads, resolve_n_jobs
 from toprank.data.binned_cases import BinnedCases
 from toprank.errors import InputError
 from toprank.files.model_file import without_prefix
-from toprank.rankers.greedy.monotone import MONOTONIC_CST, bounded_rates, read_directions
+from toprank.rankers.greedy.monotone import MONOTONIC_CST, bounded_rates, directions_of_tree
 from toprank.rankers.growth import CV, DEPTH, GROWTH_CONSTRAINTS, GrowthSettings, grow_tree
 from toprank.rankers.leaf_rates import finish_tree, node_rates, order_by_rate
 from toprank.rankers.tree_ranker import TreeRanker
@@ -25,6 +26,7 @@ from toprank.tree.scoring import TIES, Margin, Scoring, Votes
 MAJORITY = 0.5
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class RankingTree(TreeRanker):
     """One greedy tree used as a ranker, with the three scores of section 3 of the MetaAP paper.
 
@@ -49,41 +51,15 @@ class RankingTree(TreeRanker):
         Most conditions on a path; None = no limit.
     min_samples_leaf : int, default 5
         Minimum weight of a leaf.
-    min_samples_split : int, default 2
-        Minimum weight of a node to split.
-    min_gain : float, default 0
-        Minimum gain of a split, as a share of the largest possible gain at the root.
+    min_samples_split, min_gain, smoothing, smoothing_strength, splitter, max_bins
+        As in `MetaAP`; here by default rates are m-estimates, with a strength of 2 cases.
     max_leaf_nodes : int or None
         Grow best first up to this number of leaves.
-    smoothing : {"hierarchical", "m-estimate"} or None
-        How leaf rates are shrunk towards the rate of their parent.
-    smoothing_strength : float
-        Strength of the shrinkage, in cases.
-        splitter : {"hist", "exact", "midpoint"}
-        Split on bins or on every distinct value. Thresholds are the shortest decimals between two values; "midpoint"
-        is "exact" with thresholds midway, as in the papers.
-    max_bins : int
-    categorical_features : list of names, positions or a mask
-        Columns to treat as categories besides strings, booleans and category columns; their text is not read as
-        dates or numbers.
-    cat_smooth : float or None, default 10
-        Strength, in cases, of shrinking the rate of a category towards its node's before categories are ordered. Splits
-        on many categories are judged on other cases than those that ordered them, so that noise brings no gain. None
-        turns both off and orders categories by their training rate, as in the papers.
-    min_data_per_group : int, default 10
-        Categories with fewer cases in a node are grouped.
-    max_cat_threshold : int or None, default 3
-        Most categories that a condition names; all others go to the other side. None = no limit.
+    categorical_features, cat_smooth, min_data_per_group, max_cat_threshold, keep_columns, budget, pos_label, n_jobs
+        As in `MetaAP`.
     monotonic_cst : array-like of -1, 0, 1 per column, dict of names, or None
         Number columns in which the score must be monotone, as in scikit-learn: 1 = it never falls as the column rises,
         -1 = it never rises. Needs leaf_score="constant", as other scores depend on distances and votes.
-    keep_columns : list of names, positions, a mask, or "all"
-        Columns to keep even if they look like identifiers, free text or constants, which are otherwise left out.
-    budget : int, float or None
-        Cases (int) or share of cases (float) that `predict` flags; None = as many as training positives.
-    pos_label : label of the positive class, default the larger one
-    n_jobs : int or None
-        Threads; the results do not depend on it.
     cv : int, splitter or iterable of splits, default 5
         Folds for the hit rates of new cases; 0 = training rates only.
     random_state : int, RandomState or None
@@ -104,7 +80,7 @@ class RankingTree(TreeRanker):
     8
     """
 
-    _parameter_constraints: dict[str, list[Any]] = {
+    _parameter_constraints = {
         **GROWTH_CONSTRAINTS,
         "criterion": [StrOptions({"gini", "entropy", "ap", "auc"})],
         "leaf_score": [StrOptions({"constant", "margin", "votes"})],
@@ -116,66 +92,33 @@ class RankingTree(TreeRanker):
         "monotonic_cst": MONOTONIC_CST,
     }
 
-    def __init__(
-        self,
-        *,
-        criterion: str = "gini",
-        leaf_score: str = "constant",
-        distance: str = "scaled",
-        vote_decay: float = 0.3,
-        max_depth: int | None = 6,
-        min_samples_leaf: int = 5,
-        min_samples_split: int = 2,
-        min_gain: float = 0.0,
-        max_leaf_nodes: int | None = None,
-        smoothing: str | None = "m-estimate",
-        smoothing_strength: float = 2.0,
-        splitter: str = "hist",
-        max_bins: int = 255,
-        categorical_features: Any = None,
-        cat_smooth: float | None = 10.0,
-        min_data_per_group: int = 10,
-        max_cat_threshold: int | None = 3,
-        monotonic_cst: Any = None,
-        keep_columns: Any = None,
-        budget: int | float | None = None,
-        pos_label: Any = None,
-        n_jobs: int | None = None,
-        cv: Any = 5,
-        random_state: Any = None,
-    ):
-        self.criterion = criterion
-        self.leaf_score = leaf_score
-        self.distance = distance
-        self.vote_decay = vote_decay
-        self.max_depth = max_depth
-        self.min_samples_leaf = min_samples_leaf
-        self.min_samples_split = min_samples_split
-        self.min_gain = min_gain
-        self.max_leaf_nodes = max_leaf_nodes
-        self.smoothing = smoothing
-        self.smoothing_strength = smoothing_strength
-        self.splitter = splitter
-        self.max_bins = max_bins
-        self.categorical_features = categorical_features
-        self.cat_smooth = cat_smooth
-        self.min_data_per_group = min_data_per_group
-        self.max_cat_threshold = max_cat_threshold
-        self.monotonic_cst = monotonic_cst
-        self.keep_columns = keep_columns
-        self.budget = budget
-        self.pos_label = pos_label
-        self.n_jobs = n_jobs
-        self.cv = cv
-        self.random_state = random_state
+    criterion: str = "gini"
+    leaf_score: str = "constant"
+    distance: str = "scaled"
+    vote_decay: float = 0.3
+    max_depth: int | None = 6
+    min_samples_leaf: int = 5
+    min_samples_split: int = 2
+    min_gain: float = 0.0
+    max_leaf_nodes: int | None = None
+    smoothing: str | None = "m-estimate"
+    smoothing_strength: float = 2.0
+    splitter: str = "hist"
+    max_bins: int = 255
+    categorical_features: Any = None
+    cat_smooth: float | None = 10.0
+    min_data_per_group: int = 10
+    max_cat_threshold: int | None = 3
+    monotonic_cst: Any = None
+    keep_columns: Any = None
+    budget: int | float | None = None
+    pos_label: Any = None
+    n_jobs: int | None = None
+    cv: Any = 5
+    random_state: Any = None
 
     def _fit_model(self, data: BinnedCases, threads: Threads) -> None:
-        direction = read_directions(self.monotonic_cst, data.columns, data.is_categorical, "RankingTree")
-        if direction is not None and self.leaf_score != "constant":
-            raise InputError(
-                f"RankingTree supports monotonic_cst only with leaf_score='constant', but leaf_score is "
-                f"{self.leaf_score!r}, whose scores change inside leaves. Hint: use leaf_score='constant'."
-            )
+        direction = directions_of_tree(self, data)
         settings = GrowthSettings.from_estimator(self, CRITERIA[self.criterion], self.max_depth)
         tree = grow_tree(settings, data, threads, direction)
         node_rate = bounded_rates(tree, node_rates(tree, settings.smoothing, settings.smoothing_strength), direction)

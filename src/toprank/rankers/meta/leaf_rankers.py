@@ -1,33 +1,40 @@
-"""What parts the rows of one meta-node: inner trees, conditions, weighted sums, classifiers."""
+"""Leaf rankers, which split one meta-node: inner trees, conditions, weighted sums, classifiers; and growing by them.
+
+`toprank.tree.meta.meta_tree` grows the inner trees of a whole meta-level together. What stands here looks at one
+meta-node at a time, because it fits a model on its rows or needs to know the other cells.
+"""
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from sklearn.base import clone, is_classifier
+from sklearn.utils import check_random_state
 
 from toprank._core.criteria import split_gain
 from toprank._core.dtypes import AUC, NODE, WEIGHT
 from toprank._core.threads import Threads
 from toprank.data.binned_cases import BinnedCases
 from toprank.errors import InputError
-from toprank.rankers.linear import fit_linear_direction
-from toprank.tree.batch import Batch, Splits, Splitter
+from toprank.rankers.growth import GrowthSettings
+from toprank.rankers.leaf_scores import fit_linear_direction
 from toprank.tree.bin_mapper import SAMPLE_ROWS, between, center_and_spread, distinct_values
 from toprank.tree.categories import PLAIN
 from toprank.tree.flatten import flatten_tree
-from toprank.tree.grower import GrownTrees, Limits, grow, single_split
-from toprank.tree.meta.meta_tree import InnerTree, ObliqueCut
+from toprank.tree.grower import UNLIMITED, FeatureSampler, GrownTrees, Limits, grow, single_split
+from toprank.tree.meta.meta_tree import InnerTree, MetaTable, MetaTree, ObliqueCut
 from toprank.tree.meta.objectives import ROC_AREA
+from toprank.tree.meta.shake import intercalation_gain
+from toprank.tree.splitters import Batch, Splits, Splitter
 from toprank.tree.weights import RowWeights
 
 Worth = Callable[[np.ndarray, np.ndarray], np.ndarray]
 """Area gained by a split that puts this positive and total weight on one side."""
-
 
 Rank = tuple[float, int]
 """What a cut is worth, and the weight of its richer side: of equal ones the larger is taken (remark 10)."""
@@ -42,12 +49,21 @@ class Found:
     value: float
 
 
-class LeafRanker(Protocol):
-    """Finds the best way to part the rows of a node; nodes come one after the other, so columns are drawn in order."""
+@dataclass(frozen=True)
+class LeafRanker(ABC):
+    """Finds the best way to split the rows of a node; nodes come one after the other, so columns are drawn in order."""
 
+    data: BinnedCases
+    weights: RowWeights
+    limits: Limits
+
+    @abstractmethod
     def split(self, rows: np.ndarray, worth: Worth) -> Found | None:
         """The best cut, None where none is worth more than nothing."""
-        ...
+
+    def _sums(self, rows: np.ndarray) -> tuple[int, int]:
+        """Positive and total weight of a node."""
+        return int(self.weights.positive[rows].sum()), int(self.weights.total[rows].sum())
 
 
 def area_unit(weights: RowWeights) -> float:
@@ -55,35 +71,29 @@ def area_unit(weights: RowWeights) -> float:
     return 0.5 / (weights.sum_of_positive * float(weights.sum_of_total - weights.sum_of_positive))
 
 
-@dataclass(frozen=True)
-class PossibleSplits:
-    """Ways to cut a node in an order of its rows: weight on the lower side of each."""
+def _best_of(
+    positive: np.ndarray, total: np.ndarray, worth: Worth, all_positive: int, all_total: int, min_leaf: int
+) -> tuple[int, Rank, bool] | None:
+    """Best of several ways to cut a node, given the weight on the lower side of each; None where none is worth it.
 
-    positive: np.ndarray
-    total: np.ndarray
-
-    def best(self, worth: Worth, all_positive: int, all_total: int, min_leaf: int) -> tuple[int, Rank, bool] | None:
-        """Place of the best candidate, its rank, and whether the lower side is the richer; None where none is any."""
-        allowed = (self.total >= min_leaf) & (all_total - self.total >= min_leaf)
-        if not allowed.any():
-            return None
-        value = np.where(allowed, worth(self.positive, self.total), 0.0)
-        if not value.max() > 0:
-            return None
-        is_low = self.positive * float(all_total) > self.total * float(all_positive)
-        richer = np.where(is_low, self.total, all_total - self.total)
-        best = np.flatnonzero(value == value.max())
-        chosen = int(best[np.argmax(richer[best])])
-        return chosen, (float(value[chosen]), int(richer[chosen])), bool(is_low[chosen])
+    Returns its place, its rank, and whether the lower side is the richer.
+    """
+    allowed = (total >= min_leaf) & (all_total - total >= min_leaf)
+    if not allowed.any():
+        return None
+    value = np.where(allowed, worth(positive, total), 0.0)
+    if not value.max() > 0:
+        return None
+    is_low = positive * float(all_total) > total * float(all_positive)
+    richer = np.where(is_low, total, all_total - total)
+    best = np.flatnonzero(value == value.max())
+    chosen = int(best[np.argmax(richer[best])])
+    return chosen, (float(value[chosen]), int(richer[chosen])), bool(is_low[chosen])
 
 
 @dataclass(frozen=True)
-class InnerTreeLeafRanker:
+class InnerTreeLeafRanker(LeafRanker):
     """A greedy inner tree whose cells, richest first, are cut where that is worth most."""
-
-    data: BinnedCases
-    weights: RowWeights
-    limits: Limits
 
     def split(self, rows: np.ndarray, worth: Worth) -> Found | None:
         """The best cut of the cells of an inner tree."""
@@ -92,8 +102,8 @@ class InnerTreeLeafRanker:
         cells = np.flatnonzero(trees.is_leaf)
         positive, total = trees.segment.positive[cells], trees.segment.total[cells]
         order = ROC_AREA.order(positive, total)
-        candidates = PossibleSplits(np.cumsum(positive[order])[:-1], np.cumsum(total[order])[:-1])
-        best = candidates.best(worth, int(positive.sum()), int(total.sum()), 1) if len(cells) > 1 else None
+        lower = np.cumsum(positive[order])[:-1], np.cumsum(total[order])[:-1]
+        best = _best_of(*lower, worth, *self._sums(rows), 1)
         if best is None:
             return None
         is_left = np.zeros(len(trees.root), bool)
@@ -103,12 +113,8 @@ class InnerTreeLeafRanker:
 
 
 @dataclass(frozen=True)
-class StumpLeafRanker:
+class StumpLeafRanker(LeafRanker):
     """The best condition on one column, of all columns and thresholds."""
-
-    data: BinnedCases
-    weights: RowWeights
-    limits: Limits
 
     def split(self, rows: np.ndarray, worth: Worth) -> Found | None:
         """The best condition; ties go to the larger richer side, then to the first column."""
@@ -117,7 +123,7 @@ class StumpLeafRanker:
     def cut_by(self, features: np.ndarray, rows: np.ndarray, worth: Worth) -> Found | None:
         """The best condition on some of the columns."""
         positive, total = self.weights.positive[rows], self.weights.total[rows]
-        everything = int(positive.sum()), int(total.sum())
+        everything = self._sums(rows)
         splitter = self.data.splitter(_only(self.weights, rows), Threads())
         root = splitter.root()
         best: tuple[Rank, Splits, bool] | None = None
@@ -172,7 +178,7 @@ def _best_condition(
     best: tuple[Rank, Splits, bool] | None = None
     for missing_left in (False, True)[: 1 + len(missing)]:
         cumulated = [np.cumsum(values[known]) + missing_left * values[missing].sum() for values in sums]
-        found = PossibleSplits(*cumulated).best(worth, *everything, min_leaf)
+        found = _best_of(cumulated[0], cumulated[1], worth, *everything, min_leaf)
         if found is None or (best is not None and found[1] <= best[0]):
             continue
         at, rank, is_low = found
@@ -194,18 +200,15 @@ def _best_condition(
 
 
 @dataclass(frozen=True)
-class ObliqueLeafRanker:
+class ObliqueLeafRanker(StumpLeafRanker):
     """A sparse weighted sum of the numeric columns, or a condition on one column where that is worth as much."""
 
-    data: BinnedCases
-    weights: RowWeights
-    limits: Limits
     logistic_C: float
 
     def split(self, rows: np.ndarray, worth: Worth) -> Found | None:
         """The better of a weighted sum and a condition on one column."""
         drawn = drawn_columns(self.data, self.limits)
-        single = StumpLeafRanker(self.data, self.weights, self.limits).cut_by(np.flatnonzero(drawn), rows, worth)
+        single = self.cut_by(np.flatnonzero(drawn), rows, worth)
         weight = np.zeros(len(self.data.X))
         weight[rows] = self.weights.total[rows] * self.weights.unit
         slope = fit_linear_direction(self.data, weight, self.logistic_C, drawn)
@@ -248,7 +251,6 @@ class ObliqueLeafRanker:
         """The best threshold where missing values count as `fill`; where that is none, on either side: one sort."""
         value = weighted_sums(self.data.X[rows], feature, weight, fill)
         positive, total = self.weights.positive[rows], self.weights.total[rows]
-        everything = int(positive.sum()), int(total.sum())
         is_missing = np.isnan(value)
         distinct, which = np.unique(value[~is_missing], return_inverse=True)
         sums = [np.bincount(which, part[~is_missing], len(distinct)) for part in (positive, total)]
@@ -257,7 +259,7 @@ class ObliqueLeafRanker:
         for missing_low in (False, True)[: 1 + (gaps[1] > 0)]:
             shift = [missing_low * gap for gap in gaps]
             cumulated = [(np.cumsum(part) + plus)[:-1] for part, plus in zip(sums, shift, strict=True)]
-            found = PossibleSplits(*cumulated).best(worth, *everything, self.limits.min_leaf)
+            found = _best_of(cumulated[0], cumulated[1], worth, *self._sums(rows), self.limits.min_leaf)
             if found is not None and (best is None or found[1] > best[0]):
                 at, rank, is_low = found
                 threshold = float(between(distinct[at], distinct[at + 1]))
@@ -283,15 +285,12 @@ class ClassifierRule:
 
 
 @dataclass(frozen=True)
-class ClassifierLeafRanker:
+class ClassifierLeafRanker(LeafRanker):
     """Any scikit-learn classifier that takes weights.
 
     Both classes weigh the same in a node, so that the weighted error is what Lambda measures.
     """
 
-    data: BinnedCases
-    weights: RowWeights
-    limits: Limits
     estimator: Any
     random: np.random.RandomState
 
@@ -302,8 +301,8 @@ class ClassifierLeafRanker:
         model.fit(X, self.data.is_positive[rows].astype(np.int64), **{weight_keyword(model): weight})
         called = np.asarray(model.predict(X)) == 1
         positive, total = self.weights.positive[rows], self.weights.total[rows]
-        candidate = PossibleSplits(np.array([positive[called].sum()]), np.array([total[called].sum()]))
-        best = candidate.best(worth, int(positive.sum()), int(total.sum()), self.limits.min_leaf)
+        one = np.array([positive[called].sum()]), np.array([total[called].sum()])
+        best = _best_of(*one, worth, *self._sums(rows), self.limits.min_leaf)
         if best is None:
             return None
         return Found(ClassifierRule(model, turned=not best[2]), called == best[2], best[1][0])
@@ -371,3 +370,102 @@ def _found_tree(data: BinnedCases, trees: GrownTrees, is_left: np.ndarray, rows:
     """An inner tree as a rule, and the side of each row."""
     leaf = flatten_tree(trees, 1.0, data.is_categorical).apply(data.X[rows])
     return Found(InnerTree(trees, np.arange(len(trees.root)), is_left), is_left[leaf], value)
+
+
+# --- growing node by node ---------------------------------------------------------------------------------------
+
+
+def is_grown_by_level(leaf_ranker: Any, intercalates: bool = False) -> bool:
+    """True where `grow_meta` grows the same meta-tree as `grow_node_by_node`, and faster."""
+    return not intercalates and leaf_ranker in ("tree", "stump")
+
+
+def _leaf_ranker(
+    kind: Any, logistic_C: float, random_state: Any, data: BinnedCases, weights: RowWeights, limits: Limits
+) -> LeafRanker:
+    if kind == "tree":
+        return InnerTreeLeafRanker(data, weights, limits)
+    if kind == "stump":
+        return StumpLeafRanker(data, weights, limits)
+    if kind == "oblique":
+        return ObliqueLeafRanker(data, weights, limits, logistic_C)
+    weight_keyword(kind)  # complains before the work begins
+    random = check_random_state(0 if random_state is None else random_state)
+    return ClassifierLeafRanker(data, weights, limits, kind, random)
+
+
+def grow_node_by_node(
+    settings: GrowthSettings, data: BinnedCases, weight: np.ndarray | None, leaf_ranker: Any, logistic_C: float,
+    *, intercalates: bool = False, random_state: Any = None, sampler: FeatureSampler | None = None,
+) -> tuple[MetaTree, float]:  # fmt: skip
+    """Grow a meta-tree on the rows that have weight, its gains in units of area; return it and the unit of its weights.
+
+    Parameters
+    ----------
+    settings : GrowthSettings
+    data : BinnedCases
+    weight : float array of shape (n,) or None
+    leaf_ranker : {"tree", "stump", "oblique"} or classifier
+    logistic_C : float
+        Inverse penalty of weighted sums.
+    intercalates : bool
+        A cut is worth the area that the whole partition gains when both children may stand anywhere among the other
+        cells, as section V-B of the TreeRank paper suggests; otherwise what they add in their parent's place
+        (Lambda of section IV-A).
+    random_state : int, RandomState or None
+        Seeds of classifiers, the same each time for None.
+    sampler : FeatureSampler or None
+    """
+    weights = data.row_weights(weight)
+    limits = settings.limits(weights, sampler)
+    ranker = _leaf_ranker(leaf_ranker, logistic_C, random_state, data, weights, limits)
+    unit, root = area_unit(weights), (weights.sum_of_positive, weights.sum_of_total)
+    table, cells, level = MetaTable(_batch(root)), {0: root}, [(0, np.flatnonzero(weights.total))]
+    for _ in range(settings.max_depth or UNLIMITED):
+        if not level:
+            break
+        below: list[tuple[int, np.ndarray]] = []
+        for node, rows in level:
+            if not limits.may_split(_batch(cells[node]), np.zeros(1))[0]:
+                continue
+            worth = _worth_among(cells, node) if intercalates else _worth_alone(cells[node], unit)
+            found = ranker.split(rows, worth)
+            if found is not None and found.value >= limits.min_gain * unit:
+                sides = [rows[found.is_left], rows[~found.is_left]]
+                sums = [(int(weights.positive[side].sum()), int(weights.total[side].sum())) for side in sides]
+                children = table.add(np.array([node]), [found.rule], _batch(*sums)).tolist()
+                del cells[node]
+                cells.update(zip(children, sums, strict=True))
+                below += zip(children, sides, strict=True)
+        level = below
+    return table.freeze()[0], weights.unit
+
+
+def _batch(*sums: tuple[int, int]) -> Batch:
+    """Nodes of which only the weights, positive and total, matter."""
+    nowhere, (positive, total) = np.zeros(len(sums), np.int64), np.array(sums, WEIGHT).T
+    return Batch(nowhere, nowhere, positive, total)
+
+
+def _worth_alone(cell: tuple[int, int], unit: float) -> Worth:
+    """Area that the two parts add in the place of the cell, whichever of them is the richer."""
+    return lambda positive, total: np.abs(ROC_AREA.value(positive, total, *cell)).astype(np.float64) * unit
+
+
+def _worth_among(cells: dict[int, tuple[int, int]], node: int) -> Worth:
+    """Area that all cells gain, optimally ordered."""
+    positive, total = cells[node]
+    others = np.array([pair for other, pair in cells.items() if other != node], np.float64).reshape(-1, 2)
+
+    def worth(left_positive: np.ndarray, left_total: np.ndarray) -> np.ndarray:
+        gain = intercalation_gain(
+            left_positive,
+            left_total - left_positive,
+            positive,
+            total - positive,
+            others[:, 0],
+            others[:, 1] - others[:, 0],
+        )
+        return np.where(gain > 1e-12, gain, 0.0)
+
+    return worth

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from numbers import Real
 from typing import Any, Self
 
@@ -9,7 +10,6 @@ import numpy as np
 
 from toprank._compat import Interval, StrOptions
 from toprank._core.dtypes import CRITERIA
-from toprank._core.threads import Threads
 from toprank.budget import cases_of_budget
 from toprank.data.binned_cases import BinnedCases
 from toprank.errors import InputError
@@ -21,8 +21,6 @@ from toprank.rankers.growth import (
     GROWTH_CONSTRAINTS,
     PUBLISHED_CATEGORIES,
     GrowthSettings,
-    grow_meta,
-    grow_shared_meta,
 )
 from toprank.rankers.leaf_scores import LEAF_SCORES
 from toprank.rankers.meta.meta_ranker import GrownMeta, MetaRanker
@@ -31,6 +29,7 @@ from toprank.rankers.meta.pruning import Pruner, SiblingPruner
 from toprank.tree.meta.objectives import AVERAGE_PRECISION, Objective, TopPrecision, top_precision
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class MetaAP(MetaRanker):
     """A readable tree of trees that optimises average precision, to put positives at the very top.
 
@@ -83,7 +82,7 @@ class MetaAP(MetaRanker):
         How leaf rates are shrunk towards the rate of their parent.
     smoothing_strength : float
         Strength of the shrinkage, in cases.
-        splitter : {"hist", "exact", "midpoint"}
+    splitter : {"hist", "exact", "midpoint"}
         Split on bins or on every distinct value. Thresholds are the shortest decimals between two values; "midpoint"
         is "exact" with thresholds midway, as in the papers.
     max_bins : int
@@ -135,7 +134,7 @@ class MetaAP(MetaRanker):
     _objective = AVERAGE_PRECISION
     _measure_name = "average_precision"
 
-    _parameter_constraints: dict[str, list[Any]] = {
+    _parameter_constraints = {
         **GROWTH_CONSTRAINTS,
         "max_depth": DEPTH,
         "leaf_depth": DEPTH,
@@ -150,64 +149,33 @@ class MetaAP(MetaRanker):
         "random_state": ["random_state"],
     }
 
-    def __init__(
-        self,
-        *,
-        max_depth: int | None = 4,
-        leaf_depth: int | None = 4,
-        criterion: str = "entropy",
-        objective: str = "ap",
-        leaf_order: str = "rate",
-        leaf_score: str = "additive",
-        logistic_C: float = 1.0,
-        ccp_alpha: float | str = "cv",
-        cv: Any = 5,
-        min_samples_leaf: int = 20,
-        min_samples_split: int = 2,
-        min_gain: float = 0.0,
-        stop_at_ap_loss: bool = False,
-        max_leaf_nodes: int | None = None,
-        smoothing: str | None = "hierarchical",
-        smoothing_strength: float = 10.0,
-        splitter: str = "hist",
-        max_bins: int = 255,
-        categorical_features: Any = None,
-        cat_smooth: float | None = 10.0,
-        min_data_per_group: int = 10,
-        max_cat_threshold: int | None = 3,
-        keep_columns: Any = None,
-        budget: int | float | None = None,
-        pos_label: Any = None,
-        n_jobs: int | None = None,
-        random_state: Any = None,
-    ):
-        self.max_depth = max_depth
-        self.leaf_depth = leaf_depth
-        self.criterion = criterion
-        self.objective = objective
-        self.leaf_order = leaf_order
-        self.leaf_score = leaf_score
-        self.logistic_C = logistic_C
-        self.ccp_alpha = ccp_alpha
-        self.cv = cv
-        self.min_samples_leaf = min_samples_leaf
-        self.min_samples_split = min_samples_split
-        self.min_gain = min_gain
-        self.stop_at_ap_loss = stop_at_ap_loss
-        self.max_leaf_nodes = max_leaf_nodes
-        self.smoothing = smoothing
-        self.smoothing_strength = smoothing_strength
-        self.splitter = splitter
-        self.max_bins = max_bins
-        self.categorical_features = categorical_features
-        self.cat_smooth = cat_smooth
-        self.min_data_per_group = min_data_per_group
-        self.max_cat_threshold = max_cat_threshold
-        self.keep_columns = keep_columns
-        self.budget = budget
-        self.pos_label = pos_label
-        self.n_jobs = n_jobs
-        self.random_state = random_state
+    max_depth: int | None = 4
+    leaf_depth: int | None = 4
+    criterion: str = "entropy"
+    objective: str = "ap"
+    leaf_order: str = "rate"
+    leaf_score: str = "additive"
+    logistic_C: float = 1.0
+    ccp_alpha: float | str = "cv"
+    cv: Any = 5
+    min_samples_leaf: int = 20
+    min_samples_split: int = 2
+    min_gain: float = 0.0
+    stop_at_ap_loss: bool = False
+    max_leaf_nodes: int | None = None
+    smoothing: str | None = "hierarchical"
+    smoothing_strength: float = 10.0
+    splitter: str = "hist"
+    max_bins: int = 255
+    categorical_features: Any = None
+    cat_smooth: float | None = 10.0
+    min_data_per_group: int = 10
+    max_cat_threshold: int | None = 3
+    keep_columns: Any = None
+    budget: int | float | None = None
+    pos_label: Any = None
+    n_jobs: int | None = None
+    random_state: Any = None
 
     @classmethod
     def paper(cls, depth: int, **parameters: Any) -> Self:
@@ -245,15 +213,8 @@ class MetaAP(MetaRanker):
         n_cases, n_positives = self._table_counts or (self.n_cases_, self.n_positives_)
         return TopPrecision.from_share(min(cases_of_budget(self.budget, n_cases, n_positives) / n_cases, 1.0))
 
-    def _grow(
-        self, settings: GrowthSettings, data: BinnedCases, weight: np.ndarray | None, threads: Threads
-    ) -> GrownMeta:
-        if weight is data.weight:
-            return GrownMeta(*grow_shared_meta(settings, data, threads))
-        return GrownMeta(*grow_meta(settings, data, weight, threads))
-
     def _pruner(self, settings: GrowthSettings, grown: GrownMeta, data: BinnedCases) -> Pruner:
-        return SiblingPruner(grown.meta, settings.objective, lambda meta: order_leaves(settings, meta, grown.unit))
+        return SiblingPruner(grown.meta, lambda meta: order_leaves(settings, meta, grown.unit), settings.objective)
 
     def _measure(self, is_positive: np.ndarray, score: np.ndarray, weight: np.ndarray) -> float:
         if self.objective == "ap":

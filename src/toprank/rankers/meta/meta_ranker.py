@@ -20,7 +20,7 @@ from toprank.errors import InputError
 from toprank.explain import Covers, PathCounts
 from toprank.files.model_file import without_prefix
 from toprank.metrics import HitRates
-from toprank.rankers.growth import GrowthSettings, category_search
+from toprank.rankers.growth import GrowthSettings, category_search, grow_meta, grow_shared_meta
 from toprank.rankers.leaf_scores import fit_leaf_score
 from toprank.rankers.meta.nodes import MetaNodes, NodeClassifier
 from toprank.rankers.meta.ordering import LeafOrder, finish_meta, stages_of
@@ -76,11 +76,13 @@ class MetaRanker(TreeRanker):
     def _settings(self) -> GrowthSettings:
         """Return how the meta-tree grows."""
 
-    @abstractmethod
     def _grow(
         self, settings: GrowthSettings, data: BinnedCases, weight: np.ndarray | None, threads: Threads
     ) -> GrownMeta:
         """Return a meta-tree on the rows with weight."""
+        if weight is data.weight:
+            return GrownMeta(*grow_shared_meta(settings, data, threads))
+        return GrownMeta(*grow_meta(settings, data, weight, threads))
 
     @abstractmethod
     def _pruner(self, settings: GrowthSettings, grown: GrownMeta, data: BinnedCases) -> Pruner:

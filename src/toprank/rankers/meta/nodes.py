@@ -12,14 +12,13 @@ from toprank._core.dtypes import NODE, WEIGHT
 from toprank.errors import InputError
 from toprank.export import to_text
 from toprank.rankers.growth import GrowthSettings
-from toprank.rankers.meta.classifier_tree import ClassifierTree
 from toprank.rankers.meta.leaf_rankers import ClassifierRule
-from toprank.rankers.meta.ordering import LeafOrder, order_leaves, rank_leaves
+from toprank.rankers.meta.ordering import ClassifierTree, LeafOrder, order_leaves, rank_leaves
 from toprank.tree.columns import Column
 from toprank.tree.flatten import part_of_tree
 from toprank.tree.meta.meta_tree import MetaTree
 from toprank.tree.scoring import TIES
-from toprank.tree.structure import Tree
+from toprank.tree.structure import Tree, parents_of
 
 MAX_WEIGHT = 2**53
 """Integer weights are exact in float64 up to this."""
@@ -88,9 +87,7 @@ class MetaNodes:
         ROC curve that its two children add.
         """
         meta = self.meta
-        parent = np.full(len(meta.left), -1)
-        inner = np.flatnonzero(~meta.is_leaf)
-        parent[meta.left[inner]] = parent[meta.right[inner]] = inner
+        parent, inner = parents_of(meta.left, meta.right), np.flatnonzero(~meta.is_leaf)
         negative = meta.total - meta.positive
         alpha, beta = negative / max(negative[0], 1), meta.positive / max(meta.positive[0], 1)
         gain = np.zeros(len(meta.left))
@@ -116,22 +113,12 @@ class MetaNodes:
         ends = nodes[~self.meta.is_leaf[nodes]]
         meta, is_kept = self.meta.collapsed(ends), self.meta.is_above(ends)
         order = self.order and self._rearranged(ends, meta)
+        in_order = order or order_leaves(self.settings, meta, self.unit)
         if self._is_classifiers:
-            tree: Any = ClassifierTree(
-                meta, self.unit, self.settings, order or order_leaves(self.settings, meta, self.unit)
-            )
-            return replace(self, meta=meta, tree=tree, order=order)
+            return replace(self, meta=meta, tree=ClassifierTree(meta, self.unit, self.settings, in_order), order=order)
         bare, new = part_of_tree(self.tree, 0, self.entry[ends])
         entry = new[self.entry[is_kept]]
-        tree = rank_leaves(
-            self.settings,
-            bare,
-            meta,
-            self.unit,
-            entry,
-            self.tree.scoring,
-            order or order_leaves(self.settings, meta, self.unit),
-        )
+        tree = rank_leaves(self.settings, bare, meta, self.unit, entry, self.tree.scoring, in_order)
         return replace(self, meta=meta, tree=tree, entry=entry, order=order)
 
     @property
@@ -145,14 +132,11 @@ class MetaNodes:
         weight, place = np.zeros(n), np.zeros(n)
         leaves = self.order.leaves
         weight[leaves], place[leaves] = whole.total[leaves], self.order.place
-        is_kept = np.ones(n, bool)
         for node in np.flatnonzero(~whole.is_leaf)[::-1]:  # children first
             left, right = whole.left[node], whole.right[node]
             weight[node] = weight[left] + weight[right]
             place[node] = (weight[left] * place[left] + weight[right] * place[right]) / weight[node]
-        for node in np.flatnonzero(~whole.is_leaf):  # parents first
-            if node in ends or not is_kept[node]:
-                is_kept[[whole.left[node], whole.right[node]]] = False
+        is_kept = whole.is_above(ends)
         key, was_leaf = place[is_kept], whole.is_leaf[is_kept]
         order = np.flatnonzero(meta.is_leaf)
         order = order[np.argsort(key[order], kind="stable")]

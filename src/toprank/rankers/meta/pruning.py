@@ -2,46 +2,45 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Protocol
 
 import numpy as np
 
 from toprank.errors import InputError
 from toprank.rankers.meta.ordering import LeafOrder
-from toprank.tree.meta.merge import MergePath, merge_path
 from toprank.tree.meta.meta_tree import MetaTree
 from toprank.tree.meta.objectives import Objective
-from toprank.tree.meta.prune import collapse_penalties, prune
+from toprank.tree.meta.prune import MergePath, collapse_penalties, merge_path, prune
 
 PENALTIES_TRIED = 40
 """Most penalties that cross-validated pruning compares."""
 
-Arrange = Callable[[MetaTree], LeafOrder]
 
+@dataclass(frozen=True)
+class Pruner(ABC):
+    """A grown meta-tree that can be pruned; `arrange` orders the leaves of what is left."""
 
-class Pruner(Protocol):
-    """A grown meta-tree that can be pruned."""
+    meta: MetaTree
+    arrange: Callable[[MetaTree], LeafOrder]
 
     @property
+    @abstractmethod
     def steps(self) -> np.ndarray:
         """Penalties at which the pruned tree changes."""
-        ...
 
+    @abstractmethod
     def at(self, penalty: float) -> tuple[MetaTree, LeafOrder]:
-        """What is left at a penalty a leaf, and the order of its leaves."""
-        ...
+        """What is left at a penalty per leaf, and the order or the places of its leaves."""
 
 
 @dataclass(frozen=True)
-class SiblingPruner:
+class SiblingPruner(Pruner):
     """Weakest links: a meta-node's two children become one leaf."""
 
-    meta: MetaTree
     objective: Objective
-    arrange: Arrange
 
     @cached_property
     def _penalty(self) -> np.ndarray:
@@ -59,11 +58,8 @@ class SiblingPruner:
 
 
 @dataclass(frozen=True)
-class CellPruner:
+class CellPruner(Pruner):
     """Merges of any neighbours in the ranking: leaves share a place, conditions stay."""
-
-    meta: MetaTree
-    arrange: Arrange
 
     @cached_property
     def _order(self) -> np.ndarray:
@@ -94,11 +90,7 @@ class CellPruner:
             left, right = place[meta.left[node]], place[meta.right[node]]
             place[node] = left if left == right else -1
         idle = np.flatnonzero(~meta.is_leaf & (place >= 0))
-        is_kept = np.ones(len(place), bool)
-        for node in np.flatnonzero(~meta.is_leaf):  # parents first
-            if place[node] >= 0 or not is_kept[node]:
-                is_kept[[meta.left[node], meta.right[node]]] = False
-        meta, place = meta.collapsed(idle), place[is_kept]
+        meta, place = meta.collapsed(idle), place[meta.is_above(idle)]
         leaves = np.flatnonzero(meta.is_leaf)
         leaves = leaves[np.argsort(place[leaves], kind="stable")]
         return meta, LeafOrder(leaves, place[leaves])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from numbers import Real
 from typing import Any, Self
 
@@ -29,15 +29,12 @@ from toprank.rankers.growth import (
     GROWTH_CONSTRAINTS,
     PUBLISHED_CATEGORIES,
     GrowthSettings,
-    grow_meta,
-    grow_shared_meta,
 )
 from toprank.rankers.leaf_rates import recounted
 from toprank.rankers.leaf_scores import LEAF_SCORES
-from toprank.rankers.meta.classifier_tree import ClassifierTree
-from toprank.rankers.meta.growing import CellRule
+from toprank.rankers.meta.leaf_rankers import grow_node_by_node, is_grown_by_level
 from toprank.rankers.meta.meta_ranker import GrownMeta, MetaRanker
-from toprank.rankers.meta.ordering import LeafOrder, order_leaves
+from toprank.rankers.meta.ordering import ClassifierTree, LeafOrder, order_leaves
 from toprank.rankers.meta.pruning import CellPruner, Pruner, SiblingPruner
 from toprank.tree.meta.meta_tree import MetaTree
 from toprank.tree.meta.objectives import ROC_AREA
@@ -48,6 +45,7 @@ from toprank.tree.weights import integer_weights
 AUTO_DEPTH = "auto"
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class TreeRank(MetaRanker):
     """A readable tree of trees that optimises the area under the ROC curve, to order all cases.
 
@@ -135,7 +133,7 @@ class TreeRank(MetaRanker):
     _objective = ROC_AREA
     _measure_name = "roc_auc"
 
-    _parameter_constraints: dict[str, list[Any]] = {
+    _parameter_constraints = {
         **GROWTH_CONSTRAINTS,
         "max_depth": [*DEPTH, StrOptions({AUTO_DEPTH})],
         "leaf_depth": DEPTH,
@@ -151,66 +149,34 @@ class TreeRank(MetaRanker):
         "random_state": ["random_state"],
     }
 
-    def __init__(
-        self,
-        *,
-        max_depth: int | str | None = 4,
-        leaf_depth: int | None = 4,
-        leaf_ranker: Any = "tree",
-        criterion: str = "auc",
-        leaf_order: str = "rate",
-        held_out_size: float = 0.3,
-        leaf_score: str = "margin",
-        logistic_C: float = 1.0,
-        pruning: str = "siblings",
-        ccp_alpha: float | str = 0.0,
-        cv: Any = 5,
-        min_samples_leaf: int = 20,
-        min_samples_split: int = 2,
-        min_gain: float = 0.0,
-        max_leaf_nodes: int | None = None,
-        smoothing: str | None = "hierarchical",
-        smoothing_strength: float = 10.0,
-        splitter: str = "hist",
-        max_bins: int = 255,
-        categorical_features: Any = None,
-        cat_smooth: float | None = 10.0,
-        min_data_per_group: int = 10,
-        max_cat_threshold: int | None = 3,
-        keep_columns: Any = None,
-        budget: int | float | None = None,
-        pos_label: Any = None,
-        n_jobs: int | None = None,
-        random_state: Any = None,
-    ):
-        self.max_depth = max_depth
-        self.leaf_depth = leaf_depth
-        self.leaf_ranker = leaf_ranker
-        self.criterion = criterion
-        self.leaf_order = leaf_order
-        self.held_out_size = held_out_size
-        self.leaf_score = leaf_score
-        self.logistic_C = logistic_C
-        self.pruning = pruning
-        self.ccp_alpha = ccp_alpha
-        self.cv = cv
-        self.min_samples_leaf = min_samples_leaf
-        self.min_samples_split = min_samples_split
-        self.min_gain = min_gain
-        self.max_leaf_nodes = max_leaf_nodes
-        self.smoothing = smoothing
-        self.smoothing_strength = smoothing_strength
-        self.splitter = splitter
-        self.max_bins = max_bins
-        self.categorical_features = categorical_features
-        self.cat_smooth = cat_smooth
-        self.min_data_per_group = min_data_per_group
-        self.max_cat_threshold = max_cat_threshold
-        self.keep_columns = keep_columns
-        self.budget = budget
-        self.pos_label = pos_label
-        self.n_jobs = n_jobs
-        self.random_state = random_state
+    max_depth: int | str | None = 4
+    leaf_depth: int | None = 4
+    leaf_ranker: Any = "tree"
+    criterion: str = "auc"
+    leaf_order: str = "rate"
+    held_out_size: float = 0.3
+    leaf_score: str = "margin"
+    logistic_C: float = 1.0
+    pruning: str = "siblings"
+    ccp_alpha: float | str = 0.0
+    cv: Any = 5
+    min_samples_leaf: int = 20
+    min_samples_split: int = 2
+    min_gain: float = 0.0
+    max_leaf_nodes: int | None = None
+    smoothing: str | None = "hierarchical"
+    smoothing_strength: float = 10.0
+    splitter: str = "hist"
+    max_bins: int = 255
+    categorical_features: Any = None
+    cat_smooth: float | None = 10.0
+    min_data_per_group: int = 10
+    max_cat_threshold: int | None = 3
+    keep_columns: Any = None
+    budget: int | float | None = None
+    pos_label: Any = None
+    n_jobs: int | None = None
+    random_state: Any = None
 
     @classmethod
     def paper(cls, depth: int, **parameters: Any) -> Self:
@@ -239,14 +205,12 @@ class TreeRank(MetaRanker):
     ) -> GrownMeta:
         if self.leaf_order == "held-out":
             return self._grow_on_a_part(settings, data, weight, threads)
-        rule = CellRule(self.leaf_ranker, self.logistic_C, self.leaf_order == "growth", self.random_state)
-        if rule.is_needed:
-            return GrownMeta(*rule.grow(settings, data, weight))
-        is_whole = weight is data.weight
-        meta, unit = (
-            grow_shared_meta(settings, data, threads) if is_whole else grow_meta(settings, data, weight, threads)
-        )
-        return GrownMeta(meta.with_areas_as_gains(), unit)
+        intercalates = self.leaf_order == "growth"
+        if not is_grown_by_level(self.leaf_ranker, intercalates):
+            return GrownMeta(*grow_node_by_node(settings, data, weight, self.leaf_ranker, self.logistic_C,
+                                                intercalates=intercalates, random_state=self.random_state))  # fmt: skip
+        grown = super()._grow(settings, data, weight, threads)
+        return replace(grown, meta=grown.meta.with_areas_as_gains())
 
     def _grow_on_a_part(
         self, settings: GrowthSettings, data: BinnedCases, weight: np.ndarray | None, threads: Threads
@@ -283,7 +247,7 @@ class TreeRank(MetaRanker):
 
         if self.pruning == "cells":
             return CellPruner(grown.meta, arrange)
-        return SiblingPruner(grown.meta, ROC_AREA, arrange)
+        return SiblingPruner(grown.meta, arrange, ROC_AREA)
 
     def _shaken(self, settings: GrowthSettings, grown: GrownMeta, data: BinnedCases, own: LeafOrder) -> LeafOrder:
         """Order the cells by the positive rate of the held-out rows; the rate of all rows counts as one more case.

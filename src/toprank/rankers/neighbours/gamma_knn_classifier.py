@@ -47,7 +47,7 @@ from toprank.rankers.neighbours.space import Space
 from toprank.rankers.reading import TableReader
 from toprank.rankers.validation import check_class_labels
 from toprank.tree.bin_mapper import row_blocks
-from toprank.tree.usual import with_usual
+from toprank.tree.columns import with_usual
 from toprank.words.counts import every, plural
 from toprank.words.numbers import percent_text
 from toprank.words.wording import SHORT

@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 
 from toprank._core.dtypes import NODE, WEIGHT
-from toprank.tree.batch import Batch, Splitter, parts_of
 from toprank.tree.grower import GrownTrees, Limits, grow
 from toprank.tree.meta.objectives import Objective
+from toprank.tree.splitters import Batch, Splits, Splitter, parts_of
 
 
 @dataclass(frozen=True)
@@ -97,9 +97,13 @@ class MetaTree:
 
     def collapsed(self, nodes: np.ndarray) -> MetaTree:
         """The meta-tree with the given meta-nodes turned into leaves."""
-        keep, child = self.is_above(nodes), ~self.is_leaf
-        child[nodes] = False
-        return self._restricted(keep, child & keep, np.cumsum(keep) - 1)
+        keep, has_children = self.is_above(nodes), ~self.is_leaf
+        has_children[nodes] = False
+        new_index = np.cumsum(keep) - 1
+        left, right = (np.where(has_children, new_index[child], -1)[keep] for child in (self.left, self.right))
+        inner = [tree if has else None for tree, has, k in zip(self.inner, has_children, keep, strict=True) if k]
+        rest = self.depth[keep], self.positive[keep], self.total[keep], inner
+        return MetaTree(left.astype(NODE), right.astype(NODE), *rest)
 
     def with_areas_as_gains(self) -> MetaTree:
         """The same meta-tree; the gain of a condition is the area it adds under the ROC curve of the whole tree."""
@@ -117,34 +121,22 @@ class MetaTree:
         return replace(self, inner=[measured(tree) for tree in self.inner])
 
     def with_weights(self, positive: np.ndarray, total: np.ndarray) -> MetaTree:
-        """The same meta-tree with other leaf weights; a parent gets the sum of its children.
-
-        Parameters
-        ----------
-        positive, total : int64 arrays of shape (n_meta_nodes,)
-        """
+        """The same meta-tree with other leaf weights; a parent gets the sum of its children."""
         positive, total = positive.astype(WEIGHT), total.astype(WEIGHT)
         for node in np.flatnonzero(~self.is_leaf)[::-1]:  # children first
             for weight in (positive, total):
                 weight[node] = weight[self.left[node]] + weight[self.right[node]]
         return replace(self, positive=positive, total=total)
 
-    def _restricted(self, keep: np.ndarray, has_children: np.ndarray, new_index: np.ndarray) -> MetaTree:
-        left = np.where(has_children, new_index[self.left], -1)[keep]
-        right = np.where(has_children, new_index[self.right], -1)[keep]
-        inner = [tree if has else None for tree, has, k in zip(self.inner, has_children, keep, strict=True) if k]
-        return MetaTree(
-            left.astype(NODE), right.astype(NODE), self.depth[keep], self.positive[keep], self.total[keep], inner
-        )
-
 
 class MetaTable:
-    """Meta-nodes so far; children come in pairs."""
+    """Meta-nodes of one or several meta-trees so far, the roots first; children come in pairs."""
 
-    def __init__(self, root: Batch):
-        self.left, self.right, self.depth = [-1], [-1], [0]
-        self.positive, self.total = root.positive.tolist(), root.total.tolist()
-        self.inner: list[Any] = [None]
+    def __init__(self, roots: Batch):
+        self.tree = list(range(len(roots)))
+        self.left, self.right, self.depth = ([value] * len(roots) for value in (-1, -1, 0))
+        self.positive, self.total = roots.positive.tolist(), roots.total.tolist()
+        self.inner: list[Any] = [None] * len(roots)
 
     def add(self, parents: np.ndarray, trees: list[Any], children: Batch) -> np.ndarray:
         """Give meta-nodes their inner trees and children; return the children's indices, left and right alternating."""
@@ -153,6 +145,7 @@ class MetaTable:
             self.inner[node] = tree
             self.left[node], self.right[node] = first + 2 * i, first + 2 * i + 1
             self.depth += [self.depth[node] + 1] * 2
+            self.tree += [self.tree[node]] * 2
         self.left += [-1] * len(children)
         self.right += [-1] * len(children)
         self.inner += [None] * len(children)
@@ -160,16 +153,19 @@ class MetaTable:
         self.total += children.total.tolist()
         return np.arange(first, first + len(children), dtype=NODE)
 
-    def freeze(self) -> MetaTree:
-        """The meta-tree of the nodes so far."""
-        return MetaTree(
-            np.array(self.left, NODE),
-            np.array(self.right, NODE),
-            np.array(self.depth, NODE),
-            np.array(self.positive, WEIGHT),
-            np.array(self.total, WEIGHT),
-            self.inner,
-        )
+    def freeze(self) -> list[MetaTree]:
+        """The meta-tree of each root, its nodes in the order in which they would have grown on their own."""
+        left, right, depth = (np.array(values, NODE) for values in (self.left, self.right, self.depth))
+        positive, total = np.array(self.positive, WEIGHT), np.array(self.total, WEIGHT)
+        grown = []
+        for root in range(max(self.tree) + 1):
+            own = np.flatnonzero(np.array(self.tree) == root)
+            new_index = np.full(len(left) + 1, -1, NODE)  # the last entry is for child index -1
+            new_index[own] = np.arange(len(own))
+            inner = [self.inner[i] for i in own.tolist()]
+            grown.append(MetaTree(new_index[left[own]], new_index[right[own]], depth[own], positive[own], total[own],
+                                  inner))  # fmt: skip
+        return grown
 
 
 def grow_meta_tree(splitter: Splitter, objective: Objective, max_depth: int, limits: Limits) -> MetaTree:
@@ -179,9 +175,16 @@ def grow_meta_tree(splitter: Splitter, objective: Objective, max_depth: int, lim
     its inner tree finds no condition, if no cut of that tree's cells is worthwhile, or if it ranks below the depth that
     counts.
     """
-    level, node = splitter.root(), np.zeros(1, NODE)
-    table = MetaTable(level)
-    room = objective.depth * level.total.astype(np.float64)
+    return grow_meta_trees(splitter, splitter.root(), objective, max_depth, limits)[0]
+
+
+def grow_meta_trees(
+    splitter: Splitter, roots: Batch, objective: Objective, max_depth: int, limits: Limits
+) -> list[MetaTree]:
+    """One meta-tree per root, the same as each would be on its own; a level of all of them grows together."""
+    level, node = roots, np.arange(len(roots), dtype=NODE)
+    table = MetaTable(roots)
+    room = objective.depth * roots.total.astype(np.float64)
     for meta_depth in range(max_depth):
         worth = np.flatnonzero(limits.may_split(level, np.zeros(len(level))) & (room > 0))
         level, node, room = level.take(worth), node[worth], room[worth]
@@ -191,15 +194,15 @@ def grow_meta_tree(splitter: Splitter, objective: Objective, max_depth: int, lim
         if not is_last:
             splitter.remember()
         trees = grow(splitter, level, limits)
-        is_left, is_parted = _sides(trees, len(level), objective, room)
-        parted = np.flatnonzero(is_parted)
-        cells = np.flatnonzero(trees.is_leaf & np.isin(trees.root, parted))
+        is_left, is_parted = _sides(trees, objective, room)
+        parted, cells = np.flatnonzero(is_parted), np.flatnonzero(trees.is_leaf & is_parted[trees.root])
         parents = level.take(parted)
-        position = np.searchsorted(parted, trees.root[cells])
         part = parts_of if is_last else splitter.regroup
+        position = np.searchsorted(parted, trees.root[cells])
         children = part(parents, trees.segment.take(cells), position, is_left[cells])
-        inner = [InnerTree(trees, np.flatnonzero(trees.root == root), is_left) for root in parted]
-        child = table.add(node[parted], inner, children)
+        order = np.argsort(trees.root, kind="stable")
+        index = np.split(order, np.searchsorted(trees.root[order], np.arange(1, len(level))))
+        child = table.add(node[parted], [InnerTree(trees, index[root], is_left) for root in parted], children)
         if is_last:
             break
         needed = limits.may_split(children, np.zeros(len(children)))
@@ -209,24 +212,70 @@ def grow_meta_tree(splitter: Splitter, objective: Objective, max_depth: int, lim
     return table.freeze()
 
 
-def _sides(
-    trees: GrownTrees, n_roots: int, objective: Objective, room: np.ndarray | None = None
-) -> tuple[np.ndarray, np.ndarray]:
+def _sides(trees: GrownTrees, objective: Objective, room: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Side of every cell, True for the left meta-child, and the roots whose cells are on both sides.
 
-    `room` is the weight of the cases of each root that count, from the top; None = all.
+    `room` is the weight of the cases of each root that count, from the top.
     """
-    rooms = np.full(n_roots, np.inf) if room is None else room
-    is_left, is_parted = np.zeros(len(trees.root), bool), np.zeros(n_roots, bool)
-    leaf = np.flatnonzero(trees.is_leaf)
-    for root in range(n_roots):
+    is_left, is_parted = np.zeros(len(trees.root), bool), np.zeros(len(room), bool)
+    leaf, segment = np.flatnonzero(trees.is_leaf), trees.segment
+    for root in range(len(room)):
         cells = leaf[trees.root[leaf] == root]
         if len(cells) < 2:
             continue
-        segment: Batch = trees.segment
-        order = objective.order(segment.positive[cells], segment.total[cells], rooms[root])
+        order = objective.order(segment.positive[cells], segment.total[cells], room[root])
         ordered = cells[order]
-        cut = objective.cut(segment.positive[ordered], segment.total[ordered], rooms[root])
+        cut = objective.cut(segment.positive[ordered], segment.total[ordered], room[root])
         is_left[ordered[:cut]] = True
         is_parted[root] = cut < len(cells)
     return is_left, is_parted
+
+
+# --- meta-trees of the same rows that differ only in the depth of their inner trees ----------------------------
+#
+# On a small table the overhead of calls dominates: the table is stacked, one copy per tree, and each call serves all
+# copies. On a large one the trees grow one after the other, and the first inner tree of each is a part of the deepest
+# one, so its conditions are not searched again.
+
+
+class RootMemory:
+    """A splitter that caches the best conditions of the first inner tree, level by level, for later trees.
+
+    `known`, which grows, holds the levels searched so far, by this tree or by others with the same rows and settings.
+    """
+
+    def __init__(self, splitter: Splitter, known: list[tuple[Batch, Splits]]):
+        self.splitter, self.known, self.level, self.is_first = splitter, known, 0, True
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.splitter, name)
+
+    def best_splits(self, batch: Batch, *search: Any) -> Splits:
+        """Best condition of each node."""
+        if self.is_first and self.level < len(self.known):
+            before, found = self.known[self.level]
+            if np.array_equal(before.start, batch.start) and np.array_equal(before.stop, batch.stop):
+                self.level += 1
+                return found
+        found = self.splitter.best_splits(batch, *search)
+        if self.is_first and self.level == len(self.known):
+            self.known.append((replace(batch, histograms=None, slot=None), found))
+            self.level += 1
+        return found
+
+    def regroup(self, parents: Batch, cells: Batch, parent: np.ndarray, is_left: np.ndarray) -> Batch:
+        """Split the parents' rows by the side of each row's cell; levels after the first regrouping are not cached."""
+        self.is_first = False
+        return self.splitter.regroup(parents, cells, parent, is_left)
+
+
+@dataclass(frozen=True)
+class StackLimits(Limits):
+    """Stopping rules with one depth per copy of the rows; a copy has `n_rows` rows."""
+
+    depths: tuple[int, ...] = ()
+    n_rows: int = 1
+
+    def may_split(self, batch: Batch, depth: np.ndarray) -> np.ndarray:
+        """Nodes worth searching: impure, heavy enough and not too deep for their copy."""
+        return super().may_split(batch, depth) & (depth < np.array(self.depths)[batch.start // self.n_rows])

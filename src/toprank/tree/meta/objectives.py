@@ -9,15 +9,18 @@ import numpy as np
 
 from toprank._core.dtypes import AP, AUC
 
+Weights = tuple[np.ndarray, np.ndarray]
+Totals = tuple[float, float]
+"""Positive and total weight: of several cells, and of a whole ranking."""
+
 
 @dataclass(frozen=True)
 class Objective:
     """The differences between the papers: MetaAP = `AVERAGE_PRECISION`, TreeRank = `ROC_AREA`.
 
     `slope(positive, total)` is the sort key of each cell, smallest first; `value(positive, total, all_positive,
-    all_total)` the value of a cut with these weights on the left; `share(positive, total, before_positive,
-    before_total, all_positive, all_total)` what a cell adds to the measure of a whole ranking, given the weights before
-    it.
+    all_total)` the value of a cut with these weights on the left; `share(own, before, whole)` what a cell adds to the
+    measure of a whole ranking, given the positive and total weights of the cell, of all before it, and of the ranking.
 
     A cut is worthwhile only if its value exceeds `floor`. Ties go to the first cut, or with `takes_larger` to the last
     one, which has the larger left part.
@@ -27,7 +30,7 @@ class Objective:
     criterion: int
     slope: Callable[[np.ndarray, np.ndarray], np.ndarray]
     value: Callable[[np.ndarray, np.ndarray, float, float], np.ndarray]
-    share: Callable[[np.ndarray, np.ndarray, np.ndarray, np.ndarray, float, float], np.ndarray]
+    share: Callable[[Weights, Weights, Totals], np.ndarray]
     floor: float = -np.inf
     takes_larger: bool = False
 
@@ -99,30 +102,17 @@ def roc_excess(positive: np.ndarray, total: np.ndarray, all_positive: float, all
     return positive * all_negative - (total - positive) * all_positive
 
 
-def average_precision_share(
-    positive: np.ndarray,
-    total: np.ndarray,
-    before_positive: np.ndarray,
-    before_total: np.ndarray,
-    all_positive: float,
-    all_total: float,
-) -> np.ndarray:
+def average_precision_share(own: Weights, before: Weights, whole: Totals) -> np.ndarray:
     """What a leaf adds to AP: its share of the positives times the precision at its end."""
-    precision = (before_positive + positive) / (before_total + total)
-    return positive / all_positive * precision
+    precision = (before[0] + own[0]) / (before[1] + own[1])
+    return own[0] / whole[0] * precision
 
 
-def roc_area_share(
-    positive: np.ndarray,
-    total: np.ndarray,
-    before_positive: np.ndarray,
-    before_total: np.ndarray,
-    all_positive: float,
-    all_total: float,
-) -> np.ndarray:
+def roc_area_share(own: Weights, before: Weights, whole: Totals) -> np.ndarray:
     """What a leaf adds to the area under the ROC curve: the trapezoid between the knots at its two ends."""
+    (positive, total), (all_positive, all_total) = own, whole
     all_negative = max(all_total - all_positive, 1)  # without negatives there is no area
-    return (total - positive) / all_negative * ((before_positive + positive / 2) / all_positive)
+    return (total - positive) / all_negative * ((before[0] + positive / 2) / all_positive)
 
 
 AVERAGE_PRECISION = Objective("ap", AP, precision_recall_slope, average_precision_left, average_precision_share)
@@ -140,16 +130,9 @@ class TopShare:
 
     depth: float
 
-    def __call__(
-        self,
-        positive: np.ndarray,
-        total: np.ndarray,
-        before_positive: np.ndarray,
-        before_total: np.ndarray,
-        all_positive: float,
-        all_total: float,
-    ) -> np.ndarray:
+    def __call__(self, own: Weights, before: Weights, whole: Totals) -> np.ndarray:
         """Return the shares of leaves; parameters as `Objective.share`."""
+        (positive, total), (before_positive, before_total), (all_positive, all_total) = own, before, whole
         k = self.depth * all_total
         counted = np.clip(k - before_total, 0.0, total)  # f n_l
         found = positive * (counted / np.where(total > 0, total, 1.0))  # f n_l+
@@ -186,12 +169,11 @@ class TopPrecision(Objective):
 
     def _values(self, positive: np.ndarray, total: np.ndarray, room: float) -> np.ndarray:
         """AP@room, times a constant, of each cut of ordered cells into two parts."""
-        all_positive, all_total = float(positive.sum()), float(total.sum())
-        part = TopShare(min(room / all_total, 1.0))
+        whole = float(positive.sum()), float(total.sum())
+        part = TopShare(min(room / whole[1], 1.0))
         left = np.cumsum(positive)[:-1].astype(float), np.cumsum(total)[:-1].astype(float)
-        right = all_positive - left[0], all_total - left[1]
-        none = np.zeros(len(left[0]))
-        return part(*left, none, none, all_positive, all_total) + part(*right, *left, all_positive, all_total)
+        right, none = (whole[0] - left[0], whole[1] - left[1]), np.zeros(len(left[0]))
+        return part(left, (none, none), whole) + part(right, left, whole)
 
 
 def top_precision(is_positive: np.ndarray, score: np.ndarray, weight: np.ndarray, depth: float) -> float:
@@ -206,4 +188,4 @@ def top_precision(is_positive: np.ndarray, score: np.ndarray, weight: np.ndarray
     which = np.unique(-score, return_inverse=True)[1]
     total, positive = np.bincount(which, weight), np.bincount(which, weight * is_positive)
     before = np.cumsum(positive) - positive, np.cumsum(total) - total
-    return float(TopShare(depth)(positive, total, *before, positive.sum(), total.sum()).sum())
+    return float(TopShare(depth)((positive, total), before, (positive.sum(), total.sum())).sum())

@@ -1,4 +1,4 @@
-"""Cost-complexity pruning of trees and meta-trees: merges siblings, the weakest link first.
+"""Cost-complexity pruning: merges siblings, the weakest link first, or any neighbours in the ranking.
 
 `link_penalties` prunes by any measure that is a sum over leaves, such as the weighted 0/1 loss. Training AP and AUC
 with constant leaves are such sums, too: what a leaf adds (`Objective.share`) depends only on the leaves to its left,
@@ -6,20 +6,34 @@ and merging other subtrees does not change that. So weakest-link pruning (Breima
 of the meta-tree's own order of leaves, and its sequence is nested: remark 18 of the TreeRank paper. If leaves are
 sorted by rate afterwards, the sequence is the same and its value a close approximation.
 
-`toprank.tree.meta.merge` merges any neighbours, siblings or not.
+`merge_path` merges any neighbours, siblings or not: section V-A of the TreeRank paper. The paper's theta gives each
+cell k, in the order of the ranking, a place theta(k) with theta(0) = 0 and theta(k) - theta(k - 1) in {0, 1}: cells at
+the same place are merged. (The paper has ">= 1" for the difference, a misprint: it would allow no merge at all.) Its
+size, #theta = theta(last), is the number of groups minus one. Here a group is a place, and AUC - penalty * (number of
+groups) is maximised: the same problem, as one group always remains.
+
+The knots of a merged ranking are some of the knots of its ROC curve. With cumulative weights P_i, N_i and totals P, N,
+an edge from knot i to knot j adds (P_i N_j - P_j N_i) / (2 P N) to the area: the best groups are a best chain of knots.
+Only knots of the concave hull matter: all knots of a chain under one edge of the hull can be lifted onto it and then
+moved along it to its ends, because the area is linear in their places there. On the hull, dynamic programming over
+chains of 1, 2, ... edges is exact in O(n_cells**2), and each further group adds at most as much as the one before, so
+the best groups for all penalties come out at once.
 """
 
 from __future__ import annotations
 
-from dataclasses import replace
-from typing import Any
+from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import ArrayLike
 
+from toprank._core.cells import best_chains, upper_hull
 from toprank._core.dtypes import NODE
-from toprank.tree.flatten import BLANK
+from toprank.errors import InputError
+from toprank.tree.flatten import part_of_tree
 from toprank.tree.meta.meta_tree import MetaTree
 from toprank.tree.meta.objectives import AVERAGE_PRECISION, Objective
+from toprank.tree.meta.shake import check_cells
 from toprank.tree.structure import Tree, parents_of
 
 SMALLEST_PENALTY = float(np.nextafter(0.0, 1.0))
@@ -96,28 +110,8 @@ def prune(meta: MetaTree, penalty: np.ndarray, alpha: float) -> MetaTree:
 
 
 def prune_tree(tree: Tree, penalty: np.ndarray, alpha: float) -> Tree:
-    """`prune` for a plain tree of conditions on one column, without its order of leaves."""
-    if alpha <= 0:
-        return tree
-    parent = parents_of(tree.left, tree.right)
-    # Penalties do not decrease towards the root: a node remains if its parent does not collapse.
-    kept = np.flatnonzero((parent < 0) | (penalty[parent] > alpha))
-    is_end = penalty[kept] <= alpha
-    new_index = np.zeros(len(tree), NODE)
-    new_index[kept] = np.arange(len(kept))
-    columns: dict[str, Any] = {
-        name: np.where(is_end, BLANK[name], getattr(tree, name)[kept])
-        for name in ("kind", "feature", "threshold", "missing_left", "category_at", "gain")
-    }
-    for name in ("left", "right"):
-        child = getattr(tree, name)[kept]
-        columns[name] = np.where(is_end | (child < 0), -1, new_index[child])
-    has_categories = columns["category_at"] >= 0
-    columns["category_bits"] = tree.category_bits[columns["category_at"][has_categories]]
-    columns["category_at"][has_categories] = np.arange(has_categories.sum())
-    columns |= {name: np.full(len(kept), BLANK[name]) for name in ("leaf", "score", "rate")}
-    columns |= {name: getattr(tree, name)[kept] for name in ("positive", "negative")}
-    return replace(tree, **columns, oblique_at=np.zeros(len(kept) + 1, NODE))
+    """`prune` for a plain tree, without its order of leaves."""
+    return part_of_tree(tree, 0, np.flatnonzero(penalty <= alpha))[0] if alpha > 0 else tree
 
 
 class _Sequence:
@@ -156,10 +150,113 @@ class _Sequence:
 
 def _shares_as_leaves(meta: MetaTree, objective: Objective) -> np.ndarray:
     """What each meta-node would add to the measure as a leaf."""
-    before_positive, before_total = np.zeros(len(meta.left)), np.zeros(len(meta.left))
+    before = np.zeros(len(meta.left)), np.zeros(len(meta.left))
     for node in np.flatnonzero(~meta.is_leaf):  # parents first
         left, right = meta.left[node], meta.right[node]
-        before_positive[left], before_total[left] = before_positive[node], before_total[node]
-        before_positive[right] = before_positive[node] + meta.positive[left]
-        before_total[right] = before_total[node] + meta.total[left]
-    return objective.share(meta.positive, meta.total, before_positive, before_total, meta.positive[0], meta.total[0])
+        for weight, sums in zip((meta.positive, meta.total), before, strict=True):
+            sums[left], sums[right] = sums[node], sums[node] + weight[left]
+    return objective.share((meta.positive, meta.total), before, (meta.positive[0], meta.total[0]))
+
+
+# --- merging neighbours -------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class MergePath:
+    """Best merges of neighbouring cells for every penalty.
+
+    Unlike with weakest links, the groups at one penalty need not be unions of those at a smaller one.
+
+    Attributes
+    ----------
+    penalties : float64 array of shape (n_steps,)
+        Smallest penalty that gives each number of groups, increasing; the first is 0.
+    n_groups : int64 array of shape (n_steps,)
+        Decreasing to 1. The first is the smallest number that reaches the largest area.
+    auc : float64 array of shape (n_steps,)
+        Area under the ROC curve of the merged cells, decreasing to 1/2.
+    best_auc : float64 array of shape (n_cells,)
+        Largest area with at most 1, 2, ..., n_cells groups.
+    knots : int64 array
+        Corners of the concave hull: group boundaries without a penalty, the number of cells before each.
+    """
+
+    penalties: np.ndarray
+    n_groups: np.ndarray
+    auc: np.ndarray
+    best_auc: np.ndarray
+    knots: np.ndarray
+    _positive: np.ndarray
+    _negative: np.ndarray
+
+    def groups(self, penalty: float) -> np.ndarray:
+        """Group of each cell that maximises AUC - penalty * (number of groups); ties go to the fewest groups.
+
+        Parameters
+        ----------
+        penalty : float
+            Non-negative.
+
+        Returns
+        -------
+        group : int32 array of shape (n_cells,)
+            From 0, in the order of the ranking. Cells without weight are in the group of the cell before them.
+        """
+        if not penalty >= 0:
+            raise InputError(
+                f"The 'penalty' parameter of MergePath.groups must be a float in the range [0, inf]. Got {penalty!r} "
+                "instead. Hint: MergePath.penalties lists the penalties at which groups change."
+            )
+        n_groups = int(self.n_groups[np.searchsorted(self.penalties, penalty, side="right") - 1])
+        boundaries = self.knots[self._best_chain(n_groups)][1:-1]
+        return np.searchsorted(boundaries, np.arange(len(self.best_auc)), side="right").astype(NODE)
+
+    def _best_chain(self, n_edges: int) -> np.ndarray:
+        """Corners of the hull on the best chain with this many edges."""
+        n_corners = len(self.knots)
+        if n_edges == n_corners - 1:
+            return np.arange(n_corners)
+        start = np.empty((n_edges, n_corners), NODE)
+        best_chains(self._positive, self._negative, n_edges, np.empty(n_edges), start)
+        chain = [n_corners - 1]
+        for row in start[::-1]:
+            chain.append(int(row[chain[-1]]))
+        return np.array(chain[::-1])
+
+
+def merge_path(positive: ArrayLike, negative: ArrayLike) -> MergePath:
+    """Best merges of neighbouring cells for every penalty at once.
+
+    Parameters
+    ----------
+    positive, negative : arrays of shape (n_cells,)
+        Weights of the cells in the order of the ranking, non-negative; both classes have weight.
+
+    Returns
+    -------
+    path : MergePath
+
+    Examples
+    --------
+    >>> from toprank.tree.meta.prune import merge_path
+    >>> path = merge_path([4, 2, 2, 0], [0, 1, 2, 5])
+    >>> path.n_groups, path.penalties.round(4), path.auc.round(4)
+    (array([4, 3, 2, 1]), array([0.    , 0.0156, 0.0938, 0.3125]), array([0.9219, 0.9062, 0.8125, 0.5   ]))
+    >>> path.groups(0.05)
+    array([0, 1, 1, 2], dtype=int32)
+    """
+    positive, negative = check_cells(positive, negative, "merge_path")
+    found, passed = (np.append(0.0, np.cumsum(values)) for values in (positive, negative))
+    hull = np.empty(len(found), np.int64)
+    knots = hull[: upper_hull(found, passed, hull)].copy()
+    found, passed = found[knots], passed[knots]
+    n_corners = len(knots)
+    area = np.empty(n_corners - 1)
+    best_chains(found, passed, n_corners - 1, area, np.empty((1, n_corners), NODE))
+    unit = 2 * found[-1] * passed[-1]
+    # Gain of the second, third, ... group; rounding must not make it increase.
+    added = np.minimum.accumulate(np.diff(area) / unit)
+    penalties = np.append(0.0, np.unique(added[added > 0]))
+    n_groups = 1 + np.searchsorted(-added, -penalties, side="left")
+    best_auc = np.append(0.5 + area / unit, np.full(len(positive) - len(area), 0.5 + area[-1] / unit))
+    return MergePath(penalties, n_groups, best_auc[n_groups - 1], best_auc, knots, found, passed)

@@ -8,16 +8,16 @@ distance to the nearest threshold so far.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, fields, replace
-from typing import Any
+from dataclasses import dataclass, fields
 
 import numpy as np
 
-from toprank._core.dtypes import LEAF, NODE
+from toprank._core.dtypes import NODE
 from toprank._core.threads import Threads
 from toprank._core.traverse import walk_stages
 from toprank.errors import InputError
 from toprank.tree.bin_mapper import as_block, row_blocks
+from toprank.tree.flatten import part_of_tree
 from toprank.tree.scoring import squash
 from toprank.tree.structure import Tree
 
@@ -77,13 +77,8 @@ class Stages:
     def scores(self, tree: Tree, X: np.ndarray, threads: Threads | None = None) -> Iterator[np.ndarray]:
         """Score of each row of X after each stage: n_stages arrays, float64 (n,).
 
-        Parameters
-        ----------
-        tree : Tree
-            The whole tree, with any scoring except "votes".
-        X : float array of shape (n, n_features)
-        threads : Threads or None
-            All rows are routed down the tree before the first score is computed.
+        `tree` is the whole tree, with any scoring except "votes". All rows are routed down it before the first score is
+        computed.
         """
         scoring = tree.scoring
         reached, margin = self._walk(tree, X, threads or Threads())
@@ -152,23 +147,5 @@ def node_depths(tree: Tree) -> np.ndarray:
 
 
 def truncated_tree(tree: Tree, depth: np.ndarray, max_depth: int) -> Tree:
-    """The plain tree that would have been grown with this depth, without its order of leaves.
-
-    Parameters
-    ----------
-    tree : Tree
-        Grown level by level: nodes of lower depth come first.
-    depth : int array of shape (n_nodes,)
-    max_depth : int
-    """
-    kept = slice(0, int(np.searchsorted(depth, max_depth, side="right")))
-    is_end = (depth[kept] == max_depth) | tree.is_leaf[kept]
-    blank: dict[str, Any] = {"kind": LEAF, "feature": -1, "threshold": np.nan, "left": -1, "right": -1,
-                             "missing_left": 0, "category_at": -1, "gain": 0.0}  # fmt: skip
-    columns: dict[str, Any] = {
-        name: np.where(is_end, value, getattr(tree, name)[kept]) for name, value in blank.items()
-    }
-    columns |= {"leaf": np.full(len(is_end), -1), "oblique_at": np.zeros(len(is_end) + 1, NODE)}
-    columns |= {name: np.full(len(is_end), np.nan) for name in ("score", "rate")}
-    columns |= {name: getattr(tree, name)[kept] for name in ("positive", "negative")}
-    return replace(tree, **columns)
+    """The plain tree that would have been grown with this depth, without its order of leaves."""
+    return part_of_tree(tree, 0, np.flatnonzero(depth == max_depth))[0]

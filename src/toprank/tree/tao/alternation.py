@@ -65,13 +65,12 @@ def best_candidate(
         if fitted is not None:
             split_along, start = fitted
             if split_along is not None:
-                found.append(numeric_candidate(problem, care, split_along, start))
-    return max((c for c in found if c is not None), key=lambda c: _worth(problem, c.judged, c.split)), start
+                found.append(numeric_candidate(problem, care, split_along))
 
+    def worth(candidate: Candidate) -> float:
+        return candidate.judged * problem.unit - problem.alpha * candidate.split.norm
 
-def _worth(problem: CostProblem, saved: float, split: Split) -> float:
-    """Saving of a condition minus the cost of its norm."""
-    return saved * problem.unit - problem.alpha * split.norm
+    return max((candidate for candidate in found if candidate is not None), key=worth), start
 
 
 @dataclass(frozen=True)

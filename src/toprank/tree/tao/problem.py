@@ -111,18 +111,7 @@ class DistinctRows:
         codes_of: Callable[[int], tuple[np.ndarray, int]],
         categories: CategorySearch | None = None,
     ) -> DistinctRows:
-        """Merge equal rows with equal labels; drop rows without weight.
-
-        Parameters
-        ----------
-        X : float array of shape (n, n_features)
-        label : int array of shape (n,)
-        weights : RowWeights
-        is_categorical : uint8 array of shape (n_features,)
-        codes_of : callable
-            Codes of one column and their number.
-        categories : CategorySearch, optional
-        """
+        """Merge equal rows with equal labels; drop rows without weight. `codes_of` gives the codes of a column."""
         present = np.flatnonzero(weights.total)
         coded = [codes_of(f) for f in range(X.shape[1])]
         key = np.empty((len(present), X.shape[1] + 1))
@@ -325,18 +314,7 @@ class CostProblem:
         cls, rows: DistinctRows, costs: np.ndarray, alpha: float, is_oblique: bool, threads: Threads | None = None,
         categories: CategorySearch | None = None,
     ) -> CostProblem:  # fmt: skip
-        """Problem of a cost matrix.
-
-        Parameters
-        ----------
-        rows : DistinctRows
-        costs : float array of shape (K, K)
-            Cost of labelling a case of class i (row) as class j (column); 0 on the diagonal.
-        alpha : float
-        is_oblique : bool
-        threads : Threads, optional
-        categories : CategorySearch, optional
-        """
+        """Problem of a cost matrix (K, K): labelling a case of class i (row) as j (column); 0 on the diagonal."""
         weight, whole, unit = integer_costs(rows.weight, costs)
         cost = weight[:, None] * whole[rows.label]
         return cls(
@@ -356,18 +334,6 @@ def integer_costs(weight: np.ndarray, costs: np.ndarray, bits: int = COST_BITS) 
     """Weights and costs as integers whose products sum to at most 2**bits, and the unit of the products.
 
     Whole weights are unchanged, so weight 2 costs exactly as much as two rows.
-
-    Parameters
-    ----------
-    weight : int64 array of shape (n,)
-    costs : float array
-    bits : int
-
-    Returns
-    -------
-    weight : int64 array of shape (n,)
-    costs : int64 array
-    unit : float
 
     Examples
     --------

@@ -106,7 +106,6 @@ class Candidate:
     split: Split
     saved: int
     swaps: bool = False
-    fit: LinearFit | None = None
     honest: float | None = None
 
     @property
@@ -161,7 +160,7 @@ def best_threshold(
     return int(saved.max()) + max(missing, 0), threshold, low_left, missing_left
 
 
-def numeric_candidate(problem: CostProblem, care: Care, split: Split, fit: LinearFit | None = None) -> Candidate | None:
+def numeric_candidate(problem: CostProblem, care: Care, split: Split) -> Candidate | None:
     """The best threshold of a condition on one column or on a weighted sum; None if it splits nothing.
 
     If numbers of a sum have missing values, either the means replace them, or all rows with a missing value go to one
@@ -173,7 +172,7 @@ def numeric_candidate(problem: CostProblem, care: Care, split: Split, fit: Linea
         tried = [replace(split, fill=problem.rows.means[split.columns])]
         if problem.rows.has_missing[split.columns[split.codes < 0]].any():
             tried.append(replace(split, fill=np.where(split.codes < 0, np.nan, 0.0)))
-    found = [_thresholded(values_of(problem, each, care.rows), care, each, fit) for each in tried]
+    found = [_thresholded(values_of(problem, each, care.rows), care, each) for each in tried]
     return max((each for each in found if each is not None), key=lambda each: each.saved, default=None)
 
 
@@ -187,14 +186,14 @@ def values_of(problem: CostProblem, split: Split, rows: np.ndarray) -> np.ndarra
     return problem.rows.sums(rows, split.columns, split.codes, split.weights, split.fill, problem.threads)
 
 
-def _thresholded(value: np.ndarray, care: Care, split: Split, fit: LinearFit | None) -> Candidate | None:
+def _thresholded(value: np.ndarray, care: Care, split: Split) -> Candidate | None:
     """The best threshold along the number used by a condition."""
     found = best_threshold(value, care.saving, is_sum=split.columns is not None)
     if found is None:
         return None
     saved, threshold, low_left, missing_left = found
     split = replace(split, threshold=threshold, missing_left=missing_left == low_left)
-    return Candidate(split, saved, not low_left, fit)
+    return Candidate(split, saved, not low_left)
 
 
 def best_axis(problem: CostProblem, care: Care) -> Candidate | None:
@@ -205,8 +204,9 @@ def best_axis(problem: CostProblem, care: Care) -> Candidate | None:
         code, n_codes = rows.codes[feature][care.rows].astype(np.int32, copy=False), rows.n_codes[feature]
         if rows.is_categorical[feature]:
             if problem.categories.cat_smooth is not None:
-                return choose_levels(problem, care, feature).honest, 0, True
-            return _best_subset(code, care.saving, n_codes), 0, True
+                return choose_levels(problem, care, feature).judged, 0, True
+            # The best subset: each category goes to the child that is better for it.
+            return int(np.maximum(_sums_by_code(code, care.saving, n_codes + 1), 0).sum()), 0, True
         scratch = np.empty((2, n_codes + 1), np.int64)
         return best_code_cut(code, care.saving, n_codes, scratch[0], scratch[1])
 
@@ -221,20 +221,10 @@ def best_axis(problem: CostProblem, care: Care) -> Candidate | None:
         return _cut_at(problem, care, feature, cut, low_left, int(saved))
     if problem.categories.cat_smooth is None:
         return Candidate(_subset_split(rows.codes[feature], rows.n_codes[feature], feature, care), int(saved))
-    chosen = choose_levels(problem, care, feature)
-    return Candidate(chosen.split, chosen.saved, honest=chosen.honest)
+    return choose_levels(problem, care, feature)
 
 
-@dataclass(frozen=True, eq=False)
-class ChosenLevels:
-    """A condition on categories, its saving, and the honest saving on other cases."""
-
-    split: Split
-    saved: int
-    honest: float
-
-
-def choose_levels(problem: CostProblem, care: Care, feature: int) -> ChosenLevels:
+def choose_levels(problem: CostProblem, care: Care, feature: int) -> Candidate:
     """The condition on a categorical column: each level goes to the child that is better for it, rare ones are pooled.
 
     The saving of a level per case is shrunk towards the mean of all care points by `cat_smooth` cases, and one side has
@@ -271,7 +261,7 @@ def choose_levels(problem: CostProblem, care: Care, feature: int) -> ChosenLevel
     categories[present] = sent_left
     categories[n_codes:] = categories[n_codes]  # unseen codes count as missing values
     split = Split(CATEGORY, 1.0, feature, missing_left=bool(categories[n_codes]), categories=categories)
-    return ChosenLevels(split, saved, honest)
+    return Candidate(split, saved, honest=honest)
 
 
 def _sides_of_levels(saving: np.ndarray, cases: np.ndarray, members: np.ndarray, search: CategorySearch) -> np.ndarray:
@@ -293,10 +283,7 @@ def _sides_of_levels(saving: np.ndarray, cases: np.ndarray, members: np.ndarray,
 def _honest_saving(sums: np.ndarray, counts: np.ndarray, members: np.ndarray, search: CategorySearch) -> float:
     """Saving on one half of the cases of the sides chosen by the other half, both ways; mean over the halvings.
 
-    Parameters
-    ----------
-    sums, counts : arrays of shape (2, n_levels)
-        Savings and cases of the care points that are better on the left, and of those better on the right.
+    `sums` and `counts`, (2, n_levels), are those of the care points that are better on the left, and on the right.
     """
     by_size = np.lexsort((-counts[0], -counts.sum(axis=0)))
     sums, counts, members = sums[:, by_size].astype(np.float64), counts[:, by_size], members[by_size]
@@ -318,11 +305,6 @@ def _sums_by_code(code: np.ndarray, value: np.ndarray, n_codes: int) -> np.ndarr
     sums = np.zeros(n_codes, np.int64)
     np.add.at(sums, code, value)
     return sums
-
-
-def _best_subset(code: np.ndarray, saving: np.ndarray, n_codes: int) -> int:
-    """Saving of the best subset of categories: each goes to the child that is better for it."""
-    return int(np.maximum(_sums_by_code(code, saving, n_codes + 1), 0).sum())
 
 
 def _subset_split(codes: np.ndarray, n_codes: int, feature: int, care: Care) -> Split:
@@ -389,13 +371,7 @@ def fitted_sum(
 def sum_split(problem: CostProblem, used: np.ndarray, weight: np.ndarray) -> Split:
     """A weighted sum of terms scaled to standard deviation 1, so that margins are comparable.
 
-    Parameters
-    ----------
-    problem : CostProblem
-    used : int array of shape (m,)
-        Positions among the columns of `problem.rows.standard`.
-    weight : float64 array of shape (m,)
-        Weights on these columns, standardised.
+    `used` are positions among the columns of `problem.rows.standard`, `weight` the weights on these, standardised.
     """
     feature, code, spread, _ = problem.rows.standard
     order = np.argsort(-np.abs(weight), kind="stable")

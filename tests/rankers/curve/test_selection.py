@@ -3,8 +3,7 @@
 import numpy as np
 import pytest
 
-from toprank.rankers.curve import top_calls
-from toprank.rankers.curve.top_calls import TopCalls
+from toprank.rankers.curve.selection import TopCalls
 
 SCORE = np.array([0.2, 0.9, 0.5, 0.5, 0.7, 0.1])
 CALLED = np.array([[True] * 6, [False, True, True, True, False, False], [False] * 6])
@@ -44,7 +43,7 @@ def test_weights_are_counts():
 
 
 def test_only_the_top_is_kept_and_nothing_is_said_of_what_lies_below(monkeypatch):
-    monkeypatch.setattr(top_calls, "ROWS_KEPT", 3)
+    monkeypatch.setattr("toprank.rankers.curve.selection.ROWS_KEPT", 3)
     calls = top()
     assert (len(calls.score), calls.total) == (3, 6)
     assert calls.first_alerts(0, 3) == (3, 2)
