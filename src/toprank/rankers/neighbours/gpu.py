@@ -1,6 +1,6 @@
 """Brute force on a GPU: which points may be among the nearest of each query.
 
-Two passes of matrix products in single precision, with the error bounds of `_core/screening.py`, leave a few candidates
+Two passes of matrix products in single precision, with the error bounds of `_core/distances.py`, leave a few candidates
 per query. Their distances are computed where all others are, so a search on a GPU returns the same bits as any other.
 
 1. Points are dealt into groups. The k-th smallest of the groups' smallest upper bounds is at least the distance of the

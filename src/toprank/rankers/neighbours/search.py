@@ -17,8 +17,15 @@ import numpy as np
 from sklearn.neighbors import KDTree
 from threadpoolctl import ThreadpoolController
 
-from toprank._core.distances import along_graph, brute_force, count_within, map_rows, pair_distances
-from toprank._core.screening import nearest_candidates, screen
+from toprank._core.distances import (
+    along_graph,
+    brute_force,
+    count_within,
+    map_rows,
+    nearest_candidates,
+    pair_distances,
+    screen,
+)
 from toprank._core.threads import Threads, cut_evenly
 from toprank.errors import InputError
 from toprank.rankers.neighbours.gpu import GROUPS, QUERIES, Screen, cupy_or_why, relative_error

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from toprank._core.rule_points import add_rule_points, write_holds
+from toprank._core.points import add_rule_points, write_holds
 from toprank._core.threads import Threads
 from toprank.errors import InputError
 from toprank.explain.conditions import Condition, Way
