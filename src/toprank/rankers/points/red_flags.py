@@ -39,10 +39,9 @@ from toprank.rankers.points.editing import (
     written_conditions,
 )
 from toprank.rankers.points.explanation import PointsExplanation
-from toprank.rankers.points.flag_text import page
 from toprank.rankers.points.flags import TOP, Flag, Flags, joined
 from toprank.rankers.points.learning import LEAST_ROWS, Learned, Lesson, Limits, learn
-from toprank.rankers.points.score_text import meaning_of
+from toprank.rankers.points.pages import flags_page
 from toprank.rankers.points.shapes import refit
 from toprank.rankers.points.teaching import Teacher, soft_targets
 from toprank.rankers.progress import progress, stage
@@ -558,8 +557,7 @@ class RedFlags(Ranker):
         return self._page(exact=exact)
 
     def _page(self, *, exact: bool = False, full_text: str = FULL_TEXT) -> str:
-        meaning = meaning_of(self)
-        return page(self.flags_, self.card_, self.columns_, meaning, exact=exact, full_text=full_text)
+        return flags_page(self, exact=exact, full_text=full_text)
 
     def to_plain(self) -> dict[str, Any]:
         """Return the model as plain values for other programs: class, columns, rules, card. `save` keeps everything."""
