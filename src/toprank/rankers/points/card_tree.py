@@ -20,9 +20,8 @@ from toprank._core.threads import Threads
 from toprank.errors import InputError
 from toprank.explain.conditions import Condition, merged
 from toprank.files.model_file import numbered_parts
-from toprank.rankers.points.additive import AdditiveModel, Rows
+from toprank.rankers.points.additive import KINDS, AdditiveModel, Rows, Term, dot
 from toprank.rankers.points.card import Card, Shape
-from toprank.rankers.points.terms import KINDS, Term, dot
 from toprank.tree.columns import Column
 
 CORRECTING = tuple(KINDS.index(kind) for kind in ("line", "rank", "step", "category", "missing"))

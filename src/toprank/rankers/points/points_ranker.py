@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
 from numbers import Integral, Real
 from typing import Any, Protocol
 
@@ -18,19 +19,20 @@ from toprank.data.encoding import original_values
 from toprank.data.frames import make_frame
 from toprank.errors import InputError
 from toprank.explain.reasons import Reason, strongest
+from toprank.explain.rows import Step, step_lines, value_steps
 from toprank.explain.values import Originals
 from toprank.files.model_file import without_prefix
 from toprank.metrics import average_precision
 from toprank.rankers.base import RANKER_CONSTRAINTS, Ranker
 from toprank.rankers.greedy.monotone import MONOTONIC_CST, read_directions
 from toprank.rankers.growth import CV
-from toprank.rankers.points.additive import Rows, make_terms
+from toprank.rankers.points.additive import Rows, Term, make_terms
 from toprank.rankers.points.card import Card, finished
 from toprank.rankers.points.card_text import card_columns
-from toprank.rankers.points.explanation import PointsExplanation, explain_points
-from toprank.rankers.points.terms import Term
 from toprank.rankers.unseen import Fold, HeldOut, Unseen, by_folds, held_out_folds
 from toprank.rankers.validation import check_finite
+from toprank.words.numbers import hit_rate_text, lift_text, number_text
+from toprank.words.plain import plain
 
 ALPHAS = (100.0, 30.0, 10.0, 3.0, 1.0)
 """Penalties tried by cross-validation, largest first, so that each fit starts from the one before."""
@@ -61,6 +63,43 @@ def pays(gain: np.ndarray) -> bool:
     """Whether the mean gain in average precision, given that of each fold, is above half a standard error."""
     error = gain.std(ddof=1) / np.sqrt(len(gain)) if len(gain) > 1 else 0.0
     return bool(gain.mean() > PAYS * error)
+
+
+@dataclass(frozen=True)
+class PointsExplanation:
+    """Why one row has its score: base plus points.
+
+    Attributes
+    ----------
+    score, base : float
+        The score, and where points start.
+    rate, lift : float
+        Hit rate of cases with such a score, and its ratio to the rate of all cases.
+    steps : tuple of Step
+        Columns with their points, most first, without those that have none; base and points add up to the score.
+    place : str
+        The conditions of the row's leaf, in words; empty without a tree.
+    """
+
+    score: float
+    base: float
+    rate: float
+    lift: float
+    steps: tuple[Step, ...]
+    place: str = ""
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain values, ready for JSON; non-finite numbers become None."""
+        return plain(asdict(self))
+
+    def __str__(self) -> str:
+        where = [f"points for cases with {self.place}:"] if self.place else []
+        lines = [
+            f"score {number_text(self.score, 6)} = {number_text(self.base, 6)} + points; hit rate of such cases "
+            f"{hit_rate_text(self.rate)}, {lift_text(self.lift)} times the rate of all cases",
+            *where,
+        ]
+        return "\n".join(lines + step_lines(self.steps))
 
 
 class Scored(Protocol):
@@ -195,9 +234,14 @@ class PointsRanker(Ranker):
         with Threads(resolve_n_jobs(self.n_jobs)) as threads:
             score = self._score_rows(matrix, threads)
         base, points = self._points_of(matrix)
-        originals = original_values(X, self._input_names)
-        return explain_points(points, base, score, self.rates_.at(score), self.base_rate_, self.columns_, matrix,
-                              originals, self._places(matrix))  # fmt: skip
+        rate, places = self.rates_.at(score), self._places(matrix) or [""] * len(matrix)
+        steps = value_steps(points, self.columns_, matrix, original_values(X, self._input_names))
+        return [
+            PointsExplanation(
+                float(score[i]), float(base[i]), float(rate[i]), float(rate[i] / self.base_rate_), own, place
+            )
+            for i, (own, place) in enumerate(zip(steps, places, strict=True))
+        ]
 
     @property
     def feature_importances_(self) -> np.ndarray:

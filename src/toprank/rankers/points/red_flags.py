@@ -31,19 +31,12 @@ from toprank.rankers.greedy.monotone import MONOTONIC_CST, read_directions
 from toprank.rankers.growth import CV
 from toprank.rankers.points.card import Card
 from toprank.rankers.points.card_text import FULL_TEXT, points_text
-from toprank.rankers.points.editing import (
-    Change,
-    added_text,
-    refitted,
-    with_flag,
-    written_conditions,
-)
-from toprank.rankers.points.explanation import PointsExplanation
+from toprank.rankers.points.editing import Change, refitted, written_conditions
 from toprank.rankers.points.flags import TOP, Flag, Flags, joined
-from toprank.rankers.points.learning import LEAST_ROWS, Learned, Lesson, Limits, learn
+from toprank.rankers.points.learning import LEAST_ROWS, Learned, Lesson, Limits, Teacher, learn, soft_targets
 from toprank.rankers.points.pages import flags_page
+from toprank.rankers.points.points_ranker import PointsExplanation
 from toprank.rankers.points.shapes import refit
-from toprank.rankers.points.teaching import Teacher, soft_targets
 from toprank.rankers.progress import progress, stage
 from toprank.rankers.unseen import Fold, HeldOut, Unseen, by_folds, held_out_folds
 from toprank.rankers.validation import check_known_labels, check_labels, check_two_labels, warn_of_light_weights
@@ -484,9 +477,9 @@ class RedFlags(Ranker):
                 "Hint: pass points=10, or refit_on=(X, y) with the training cases."
             )
         flag = Flag(written_conditions(conditions, self.columns_), 0.0 if points is None else _checked_points(points))
-        flags = with_flag(self.flags_, flag)
-        change = self._changed(flags, "", X, y, refit_on)
-        return replace(change, text=added_text(change.model.flags_[-1]))
+        change = self._changed(Flags((*self.flags_, flag), self.flags_.n_features), "", X, y, refit_on)
+        added = change.model.flags_[-1]
+        return replace(change, text=f"added {points_text(added.points)}: {added.text()}")
 
     def _place(self, number: int) -> int:
         check_is_fitted(self)

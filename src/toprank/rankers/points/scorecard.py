@@ -10,11 +10,10 @@ from sklearn.utils.validation import check_is_fitted
 
 from toprank._core.threads import Threads
 from toprank.data.binned_cases import BinnedCases
-from toprank.rankers.points.additive import AdditiveModel, Rows, fit_additive
+from toprank.rankers.points.additive import AdditiveModel, Rows, Term, fit_additive
 from toprank.rankers.points.card_text import FULL_TEXT
 from toprank.rankers.points.pages import START, card_page
 from toprank.rankers.points.points_ranker import POINTS_CONSTRAINTS, PointsRanker, Scored, pays
-from toprank.rankers.points.terms import Term
 from toprank.words.counts import plural
 
 

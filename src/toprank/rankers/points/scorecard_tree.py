@@ -13,14 +13,13 @@ from toprank._compat import Interval
 from toprank._core.threads import Threads
 from toprank.data.binned_cases import BinnedCases
 from toprank.files.model_file import without_prefix
-from toprank.rankers.points.additive import Rows
+from toprank.rankers.points.additive import Rows, Term
 from toprank.rankers.points.card_text import FULL_TEXT, points_text
 from toprank.rankers.points.card_tree import CardTree, grow
 from toprank.rankers.points.flags import joined
 from toprank.rankers.points.pages import START, card_page, condition_texts, rule_lines
 from toprank.rankers.points.points_ranker import POINTS_CONSTRAINTS, USUAL_ALPHA, PointsRanker, Scored, pays
 from toprank.rankers.points.scorecard import fits_by_alpha
-from toprank.rankers.points.terms import Term
 from toprank.words.counts import plural
 from toprank.words.wording import EXACT, SHORT
 

@@ -19,8 +19,8 @@ from toprank._core.shapes import (
     rates_of,
 )
 from toprank._core.threads import Threads
-from toprank.rankers.points.bins import BinTable
 from toprank.rankers.points.card import Shape
+from toprank.rankers.points.rule_search import BinTable
 
 N_BAGS = 5
 """Times that shapes are boosted, each time with another share of the rows held out to end the boosting; their mean is
