@@ -62,25 +62,11 @@ class MetricBound:
 def evaluate_bound(
     *, delta: float, empirical_risk: float, m: float, alpha: float, mu: float, c: float, radius: float, why_not: str
 ) -> MetricBound:
-    """Return the bounds of theorems 2 and 3.
+    """Return the bounds of theorems 2 and 3 for m training cases with a share alpha of positives.
 
-    Parameters
-    ----------
-    delta : float in (0, 1)
-    empirical_risk : float
-        R_S.
-    m : float
-        Number of training cases.
-    alpha : float
-        Share of positives.
-    mu : float
-        Weight of the penalty where the losses are divided by m^3.
-    c : float
-        Margin 1 - c. Theorem 3 is for c = 0; a margin below 1 bounds the share of mistakes by the loss / (1 - c).
-    radius : float
-        K.
-    why_not : str
-        Which condition does not hold; empty if all do.
+    `empirical_risk` is R_S, `radius` K, and mu the weight of the penalty where the losses are divided by m^3. Theorem 3
+    is for c = 0; a margin 1 - c below 1 bounds the share of mistakes by the loss / (1 - c). `why_not` says which
+    condition does not hold; empty if all do.
     """
     worst = (1.0 - alpha) * (1.0 - c + 4.0 * radius**2)
 

@@ -30,13 +30,9 @@ NEAREST = 1e-290
 
 @dataclass(frozen=True)
 class ClassMeasure:
-    """A measure of decisions between several classes: the mean over the classes of a measure of each against the rest.
+    """A measure of decisions between several classes: the mean of the measures of each class against the rest.
 
-    Attributes
-    ----------
-    of_class : Measure
-    is_geometric : bool
-        Geometric mean instead of the arithmetic one.
+    `is_geometric`: the geometric mean instead of the arithmetic one.
     """
 
     of_class: Measure
@@ -159,15 +155,7 @@ def class_gamma_curve(
 ) -> GammaCurve:
     """Return the measure of the decisions at every factor of a move, up to `high`.
 
-    Parameters
-    ----------
-    move : Move
-        Of rows that were not among their own neighbours.
-    label : int64 array of shape (n,)
-    weight : float64 array of shape (n,)
-    measure : ClassMeasure
-    n_classes : int
-    high : float
+    The rows were not among their own neighbours; their labels are int64 (n,).
     """
     at_first = move.at(0.0)
     row, place = np.nonzero((move.winner[:, 1:] != move.winner[:, :-1]) & (move.threshold > 0))

@@ -91,15 +91,12 @@ class Screen:
         ----------
         queries : float32 array of shape (n, d)
             About `QUERIES` of them: all are on the GPU at once.
-        square : float64 array of shape (n,)
-            Squared norms of the queries.
-        floor : float64 array of shape (n,)
-            Bound of the absolute error.
+        square, floor : float64 arrays of shape (n,)
+            Squared norms of the queries, and bounds of the absolute error.
         left_out : int64 array of shape (n,)
             A point that the query must not find; -1 for none.
-        k : int, at most GROUPS
-        room : int
-            Candidates kept per query.
+        k, room : int
+            k is at most `GROUPS`.
         """
         xp, n = self._xp, len(queries)
         position, count = np.full((n, room), -1, np.int64), np.zeros(n, np.int64)

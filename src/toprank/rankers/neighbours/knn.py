@@ -221,12 +221,8 @@ class KNN(NeighbourRanker):
 def rare_class_share(p: np.ndarray, n: np.ndarray, n_positives: float, n_negatives: float) -> np.ndarray:
     """Return the probability of a positive by kRNN, float64 (n,).
 
-    Parameters
-    ----------
-    p, n : float64 arrays of shape (n,)
-        Positives and negatives in the neighbourhood of each row.
-    n_positives, n_negatives : float
-        In training.
+    p and n are the positives and negatives in the neighbourhood of each row, `n_positives` and `n_negatives` those in
+    training.
     """
     m, z = n_positives + n_negatives, -float(norm.ppf(CONFIDENCE / 2))
     overall = n_positives / m

@@ -76,20 +76,10 @@ class CaseSet:
         cls, points: np.ndarray, is_own: np.ndarray, weight: np.ndarray | None, rows: np.ndarray, *,
         metric: str = "euclidean", algorithm: str = "auto", components: np.ndarray | None = None, seed: int = 0,
     ) -> Self:  # fmt: skip
-        """Return the training points of one class; points of weight 0 are left out.
+        """Return the training points of one class, which `is_own` marks; points of weight 0 are left out.
 
-        Parameters
-        ----------
-        points : float64 array of shape (n, n_dims)
-        is_own : bool array of shape (n,)
-            The points of the class.
-        weight : float64 array of shape (n,) or None
-        rows : int64 array of shape (n,)
-            Row of each point in the training table, increasing.
-        metric, algorithm, seed
-            See `PointSet`.
-        components : float64 array of shape (p, n_dims) or None
-            Linear map before distances are measured.
+        `rows` are the rows of the points in the training table, increasing; `components`, float64 (p, n_dims), a linear
+        map before distances are measured.
         """
         is_known = np.ones(len(points), bool) if weight is None else weight > 0
         own = is_own & is_known
@@ -124,15 +114,8 @@ class CaseSet:
     ) -> np.ndarray:
         """Return the distances within which each query has that many cases, float64 (n, n_counts).
 
-        Parameters
-        ----------
-        queries : float64 array of shape (n, d)
-        counts : increasing array of shape (n_counts,)
-        threads : Threads
-        own : int64 array of shape (n,) or None
-            Position of the query in this set, -1 if it is not in it: one case there is left out.
-        is_bounded : bool
-            If there are fewer cases in all, the distance of the farthest; if False, infinite.
+        `counts` are increasing. `own` is the position of each query in this set, where one case is left out; -1 if it is
+        not in it. If there are fewer cases in all, the distance of the farthest; infinite if not `is_bounded`.
         """
         if self.weight is None:
             return self._at_rank(queries, counts, threads, own, is_bounded)
@@ -251,16 +234,7 @@ class KnownCases:
     ) -> Self:  # fmt: skip
         """Return the known cases of training points; points of weight 0 are left out.
 
-        Parameters
-        ----------
-        points : float64 array of shape (n, n_dims)
-        is_positive : bool array of shape (n,)
-        weight : float64 array of shape (n,) or None
-        metric, algorithm, seed
-            See `PointSet`.
-        components : float64 array of shape (p, n_dims) or None
-        rows : int64 array of shape (n,) or None
-            Row of each point in the training table; None for their positions.
+        `rows` are their rows in the training table, None for their positions; the rest is as in `PointSet`.
         """
         rows = np.arange(len(points)) if rows is None else rows
         positives, negatives = (
@@ -281,13 +255,7 @@ class KnownCases:
     ) -> tuple[np.ndarray, np.ndarray]:
         """Return the distances to the deciding positive and to the deciding negative, both float64 (n,).
 
-        Parameters
-        ----------
-        points : float64 array of shape (n, n_dims)
-        votes : Votes
-        threads : Threads
-        own : int64 array of shape (n,) or None
-            Row of each point in the training table: it is left out of the search (leave-one-out).
+        `own` is the row of each point in the training table: it is left out of the search (leave-one-out).
         """
         out = []
         for cases, image, count in (

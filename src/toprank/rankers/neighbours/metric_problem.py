@@ -377,17 +377,11 @@ class _State:
 def solve(
     problem: MetricProblem, tol: float, max_iter: int, watch: Callable[[np.ndarray, float], Any] = lambda x, value: None
 ) -> Solution:
-    """Minimise from the identity.
+    """Minimise from the identity, until the gap is at most a share `tol` of the objective at the start.
 
-    Parameters
-    ----------
-    problem : MetricProblem
-    tol : float
-        Stops when the gap is at most this share of the objective at the start. A form that is not convex stops when
-        10 iterations gain less than that. Both also stop as soon as rounding hides what a step without momentum gains.
-    max_iter : int
-    watch : callable
-        watch(iterate, exact objective of the best iterate), called with the start and after every iteration.
+    A form that is not convex stops when 10 iterations gain less than that. Both also stop as soon as rounding hides
+    what a step without momentum gains. watch(iterate, exact objective of the best iterate) is called with the start and
+    after every iteration.
     """
     with linear_algebra().limit(limits=1, user_api="blas"):
         return _solve(problem, tol, max_iter, watch)

@@ -226,16 +226,6 @@ def neighbour_reasons(
 
     The row's gain in log-odds (its hit rate against that of all cases) is shared by its reasons: a positive half as far
     away gets twice the share. So the strengths of a row multiply to the factor by which its odds are raised.
-
-    Parameters
-    ----------
-    near : Nearby
-        Positives.
-    columns : sequence of Column
-    X : float array of shape (n, n_features)
-    originals : callable or None
-        See `toprank.explain.values.Originals`.
-    gain : float array of shape (n,)
     """
     closeness = np.where(near.found.position >= 0, 1.0 / np.maximum(near.found.distance, 1e-9), 0.0)
     share = closeness / closeness.sum(axis=1, keepdims=True)

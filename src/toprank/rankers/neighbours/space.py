@@ -67,16 +67,7 @@ class Space:
     ) -> Self:
         """Return the space of training rows; it is the same for any row order, and weight 2 is the row twice.
 
-        Parameters
-        ----------
-        X : float array of shape (n, n_features)
-            Categories are codes, NaN is missing.
-        n_categories : int array of shape (n_features,)
-            0 for numbers.
-        weight : float array of shape (n,) or None
-            Rows of weight 0 are left out.
-        scaling : {"minmax", "standard", None}
-        category_distance : float
+        In X, categories are codes and NaN is missing; `n_categories` is 0 for numbers. Rows of weight 0 are left out.
         """
         weight = np.ones(len(X)) if weight is None else weight
         X, weight = X[weight > 0], weight[weight > 0]

@@ -71,13 +71,8 @@ def resample(points: np.ndarray, is_positive: np.ndarray, sampler: Any, seed: in
 def joint_ratio(real: np.ndarray, synthetic: np.ndarray, negative: np.ndarray, share: float) -> np.ndarray:
     """Return the ratio that gamma must stay below, for a fixed share gamma_s / gamma, float64 (n,).
 
-    Parameters
-    ----------
-    real, synthetic : float64 arrays of shape (n, j)
-        Distances to the j nearest real and synthetic positives.
-    negative : float64 array of shape (n,)
-        Distance to the deciding negative.
-    share : float
+    `real` and `synthetic` are the distances to the j nearest positives of either kind, float64 (n, j), `negative` those
+    to the deciding negative, float64 (n,).
     """
     j = real.shape[1]
     both = np.concatenate(
@@ -89,13 +84,8 @@ def joint_ratio(real: np.ndarray, synthetic: np.ndarray, negative: np.ndarray, s
 def ratio_beside(moving: np.ndarray, fixed: np.ndarray, negative: np.ndarray, gamma: float) -> np.ndarray:
     """Return the ratio that the gamma of one kind of positive must stay below while that of the other kind is fixed.
 
-    Parameters
-    ----------
-    moving, fixed : float64 arrays of shape (n, j)
-        Distances to the j nearest positives of either kind.
-    negative : float64 array of shape (n,)
-    gamma : float
-        Of the fixed kind.
+    `moving` and `fixed` are the distances to the j nearest positives of either kind, float64 (n, j); `gamma` is that of
+    the fixed kind.
     """
     n, j = moving.shape
     n_before = (ratios(fixed, negative[:, None]) > gamma).sum(axis=1)

@@ -95,16 +95,9 @@ def segment_sums(values: np.ndarray, start: np.ndarray) -> np.ndarray:
 def make_triplets(
     is_positive: np.ndarray, weight: np.ndarray, partners: Lists, rivals: Lists, total: float | None
 ) -> Triplets:
-    """Return the triplets of lists of partners and rivals, one of each per row.
+    """Return the triplets of lists of partners (positives) and rivals (negatives), one of each per row.
 
-    Parameters
-    ----------
-    is_positive : bool array of shape (n,)
-    weight : float64 array of shape (n,)
-    partners, rivals : Lists
-        Per row: positives, negatives.
-    total : float or None
-        What the sum of losses is divided by; None = the number of triplets.
+    The sum of losses is divided by `total`; None = the number of triplets.
     """
     alpha = weight[is_positive].sum() / weight.sum()
     n_partners, n_rivals = segment_sums(partners.weight, partners.start), segment_sums(rivals.weight, rivals.start)
@@ -137,19 +130,10 @@ def distinct_cases(
 
 
 def nearest_lists(points: np.ndarray, in_class: np.ndarray, weight: np.ndarray, k: int, threads: Threads) -> Lists:
-    """Return the k nearest rows of a class for each row.
+    """Return the k nearest rows of a class for each row; no two points of a class may be equal.
 
     A row of weight 2 is two rows: it counts twice among the neighbours of others, and once among its own. Where weights
     do not add up to k exactly, the farthest neighbour counts in part.
-
-    Parameters
-    ----------
-    points : float64 array of shape (n, d)
-        No two of a class are equal.
-    in_class : bool array of shape (n,)
-    weight : float64 array of shape (n,), positive
-    k : int
-    threads : Threads
     """
     members = np.flatnonzero(in_class)
     place = np.full(len(points), -1)
@@ -211,22 +195,10 @@ def choose_triplets(
     points: np.ndarray, is_positive: np.ndarray, weight: np.ndarray, threads: Threads, *, kind: str, n_neighbors: int,
     n_sampled: int, seed: int, per_case: bool,
 ) -> Triplets:  # fmt: skip
-    """Return the triplets of training rows.
+    """Return the triplets of training rows; no two points of a class may be equal.
 
-    Parameters
-    ----------
-    points : float64 array of shape (n, d)
-        No two of a class are equal.
-    is_positive : bool array of shape (n,)
-    weight : float64 array of shape (n,), positive
-    threads : Threads
-    kind : {"nearest", "all", "sampled"}
-    n_neighbors, n_sampled : int
-        Partners and rivals per anchor: of "nearest", of "sampled".
-    seed : int
-        Of "sampled".
-    per_case : bool
-        True: divide by the cube of the number of cases, as in (3.1). False: by the number of triplets.
+    Anchors have `n_neighbors` partners and rivals with kind "nearest", `n_sampled` with "sampled", all others with
+    "all". `per_case` divides by the cube of the number of cases, as in (3.1), instead of the number of triplets.
     """
     if kind == "nearest":
         partners = nearest_lists(points, is_positive, weight, n_neighbors, threads)

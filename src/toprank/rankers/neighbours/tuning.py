@@ -106,18 +106,9 @@ class GammaCurve:
 def gamma_curve(
     ratio: np.ndarray, is_positive: np.ndarray, weight: np.ndarray | None, measure: Measure, high: float = 1.0
 ) -> GammaCurve:
-    """Return the measure of the decisions of every gamma from 0 to `high`.
+    """Return the measure of the decisions of every gamma from 0 to `high`; of one gamma if that is 0.
 
-    Parameters
-    ----------
-    ratio : float64 array of shape (n,)
-        Of rows that were not among their own neighbours (`ratios`).
-    is_positive : bool array of shape (n,)
-    weight : float64 array of shape (n,) or None
-    measure : callable
-        See `Measure`.
-    high : float
-        If 0, the curve is that one gamma.
+    The ratios, float64 (n,), are those of rows that were not among their own neighbours (`ratios`).
     """
     weight = np.ones(len(ratio)) if weight is None else weight
     order = np.lexsort((weight, is_positive, ratio))  # sums in an order that does not depend on that of the rows
@@ -142,20 +133,9 @@ def climb(
 ) -> tuple[np.ndarray, float]:
     """Return several gammas of which no single one can be improved, and their measure.
 
-    Each in turn goes to its best value beside the others, until none gains.
-
-    Parameters
-    ----------
-    start : float64 array
-    which : iterable of int
-        The gammas that may change, in the order in which they do.
-    curve_of : callable
-        From all gammas and the one that moves to the measure at all its values.
-    value : float
-        The measure at `start`. If it is not known, every gamma goes to the widest of its best intervals once, also
-        where that gains nothing.
-    least : float
-        Smallest gamma.
+    Each of `which` in turn goes to its best value beside the others, at least to `least`, until none gains. `curve_of`
+    leads from all gammas and the one that moves to the measure at all its values. `value` is the measure at the start.
+    If it is not known, every gamma goes to the widest of its best intervals once, also where that gains nothing.
     """
     gammas, best, coordinates = start.copy(), value, list(which)
     is_first, gains = not np.isfinite(value), True
@@ -177,16 +157,8 @@ def tune_regions(
 ) -> np.ndarray:  # fmt: skip
     """Return a gamma for each region, float64 (n_regions,), for the measure on the rows of all regions together.
 
-    Parameters
-    ----------
-    ratio, is_positive, weight, measure, high
-        As in `gamma_curve`.
-    region : int64 array of shape (n,)
-        Of each row.
-    start : float64 array of shape (n_regions,)
-        Gammas to begin with; a region keeps its own unless another one gains.
-    which : iterable of int
-        Regions whose gamma is tuned.
+    The gammas of the regions `which` are tuned; one keeps its `start` unless another gamma gains. `region` is that of
+    each row, the other parameters are those of `gamma_curve`.
     """
 
     def curve_of(gammas: np.ndarray, c: int) -> GammaCurve:

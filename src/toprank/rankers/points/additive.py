@@ -193,14 +193,8 @@ def dot(matrix: np.ndarray, vector: np.ndarray) -> np.ndarray:
 def make_term(data: BinnedCases, feature: int, mass: np.ndarray, direction: int = 0) -> Term | None:
     """The term of a column; None if it has one value only.
 
-    Parameters
-    ----------
-    data : BinnedCases
-    feature : int
-    mass : float array of shape (n_bins + 1,)
-        Training weight of each bin, missing values last.
-    direction : {-1, 0, 1}
-        1: points must not fall as the column rises; -1: not rise.
+    `mass` is the training weight of each bin, missing values last. Direction 1: points must not fall as the column
+    rises; -1: not rise; 0: free.
     """
     n_bins = len(mass) - 1
     if np.count_nonzero(mass) < 2:
@@ -234,13 +228,7 @@ def make_term(data: BinnedCases, feature: int, mass: np.ndarray, direction: int 
 def stepped_term(data: BinnedCases, term: Term, value: np.ndarray, mass: np.ndarray, most: int) -> Term:
     """A term of flat bins, at most `most` of them, where they follow a curve best; categories stay as they are.
 
-    Parameters
-    ----------
-    data : BinnedCases
-    term : Term
-    value, mass : float64 arrays of shape (n_bins + 1,)
-        The curve and the training weight of each bin, missing values last.
-    most : int
+    `value` and `mass` are the curve and the training weight of each bin, missing values last.
     """
     if term.is_categorical:
         return term
@@ -482,15 +470,8 @@ def fit_additive(
 ) -> AdditiveModel:
     """Fit an additive model, without the terms that hardly matter and with at most `max_features` of them.
 
-    Parameters
-    ----------
-    rows : Rows
-    terms : sequence of Term
-    alpha : float
-        Penalty before the data are seen: the expected square of a coefficient is 1 / alpha.
-    max_features : int or None
-    start : AdditiveModel, optional
-        A model of some of the same terms to start from.
+    Before the data are seen, the expected square of a coefficient is 1 / alpha. `start` is a model of some of the same
+    terms to start from.
     """
     known = {} if start is None else dict(zip((t.feature for t in start.terms), start.coefficients, strict=True))
     coefficients = [known[t.feature].copy() if t.feature in known else np.zeros(t.n_coefficients) for t in terms]

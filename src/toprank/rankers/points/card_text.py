@@ -81,14 +81,7 @@ def card_lines(
 ) -> list[str]:
     """Return the tables of some features, one below the other; names take the same width in all of them.
 
-    Parameters
-    ----------
-    shapes : sequence of Shape
-    columns : sequence of Column, one per feature
-    width : int
-        Where tables are broken; exact ones are not.
-    detail : Detail
-    indent : str, default ""
+    Tables are broken at `width`, exact ones are not.
     """
     names = [detail.name(columns[shape.feature].name) for shape in shapes]
     below = ["" if shape.is_categorical or detail.is_exact else _missing_text(shape) for shape in shapes]

@@ -21,7 +21,7 @@ from toprank._core.shapes import log_loss
 from toprank._core.threads import Threads
 from toprank.data.cases import Cases
 from toprank.errors import InputError
-from toprank.rankers.points.rule_search import BinRule, BinTable, RuleSearch, SearchLimits
+from toprank.rankers.points.rule_search import PRICE, BinRule, BinTable, RuleSearch
 from toprank.rankers.points.shapes import N_BAGS, Grouped, Refit, boost_shapes, cut_shapes, most_varied, refit
 from toprank.rankers.unseen import Fold, held_out_folds, is_partition, predict_left_out
 from toprank.tree.columns import Column
@@ -31,15 +31,8 @@ from toprank.tree.weights import balanced_weights
 MAX_BINS = 32
 """Bins of a number: thresholds lie between them."""
 
-BEAM_WIDTH = 15
-
-PRICE = 1.5
-"""Gain in log-likelihood that a condition must bring."""
-
 LEAST_WORTH = 2.25
 """Log-likelihood that a rule must be worth in the whole model."""
-
-LEAST_ROWS, LEAST_POSITIVES = 8.0, 4.0
 
 TEACHER_SHARE = 0.5
 """Share of the teacher in a soft target; the rest is the outcome."""
@@ -136,8 +129,8 @@ class School:
         self._table, self._lesson, self._target, self._limits = table, lesson, target, limits
         self._direction, self._seed, self._threads = direction, seed, threads
         allowed = np.column_stack((direction <= 0, direction >= 0)).astype(np.uint8)
-        look = SearchLimits(limits.max_conditions, BEAM_WIDTH, PRICE, LEAST_ROWS, LEAST_POSITIVES)
-        self._search = RuleSearch(table, target, lesson.is_positive, lesson.weight, look, allowed, threads)
+        most = limits.max_conditions
+        self._search = RuleSearch(table, target, lesson.is_positive, lesson.weight, most, allowed, threads)
 
     def refit(self, rules: Sequence[BinRule], grouped: Sequence[Grouped] = ()) -> Refit:
         """Fit all terms together."""

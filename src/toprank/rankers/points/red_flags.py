@@ -33,9 +33,10 @@ from toprank.rankers.points.card import Card
 from toprank.rankers.points.card_text import FULL_TEXT, points_text
 from toprank.rankers.points.editing import Change, refitted, written_conditions
 from toprank.rankers.points.flags import TOP, Flag, Flags, joined
-from toprank.rankers.points.learning import LEAST_ROWS, Learned, Lesson, Limits, Teacher, learn, soft_targets
+from toprank.rankers.points.learning import Learned, Lesson, Limits, Teacher, learn, soft_targets
 from toprank.rankers.points.pages import flags_page
 from toprank.rankers.points.points_ranker import PointsExplanation
+from toprank.rankers.points.rule_search import LEAST_ROWS
 from toprank.rankers.points.shapes import refit
 from toprank.rankers.progress import progress, stage
 from toprank.rankers.unseen import Fold, HeldOut, Unseen, by_folds, held_out_folds

@@ -89,16 +89,8 @@ def boost_shapes(
 ) -> np.ndarray:
     """Log-odds of every bin of some features, and 0 of all other bins: float64 (total_bins,), added to an offset.
 
-    Parameters
-    ----------
-    table : BinTable
-    target, weight, offset : float64 arrays of shape (n,)
-    direction : int8 array of shape (n_features,)
-        1 or -1: the shape must not fall, or not rise.
-    features : int array of shape (n_boosted,)
-    bag_of : int array of shape (n,)
-        Random numbers below `N_BAGS`: the bag that holds out a row.
-    threads : Threads
+    With a direction of 1 or -1, int8 (n_features,), a shape must not fall, or not rise. `bag_of` is the bag that holds
+    out each row, random numbers below `N_BAGS`.
     """
     bags = threads.run(
         lambda bag: _boost_bag(table, target, weight, offset, direction, features, bag_of == bag), list(range(N_BAGS))
@@ -151,13 +143,7 @@ def _step_of(table: BinTable, feature: int, sums: np.ndarray, direction: int) ->
 def most_varied(table: BinTable, shapes: np.ndarray, curvature: np.ndarray, max_features: int) -> np.ndarray:
     """The features whose log-odds vary most, most varied first: int (at most max_features,).
 
-    Parameters
-    ----------
-    table : BinTable
-    shapes : float64 array of shape (total_bins,)
-    curvature : float64 array of shape (n,)
-        Weight of each row in the log-likelihood.
-    max_features : int
+    `curvature` is the weight of each row in the log-likelihood, float64 (n,).
     """
     spread = np.zeros(table.n_features)
     for feature in range(table.n_features):
@@ -260,16 +246,8 @@ def refit(
 ) -> Refit:
     """Fit all terms together by Newton's method: rules with a ridge, groups drawn towards their priors.
 
-    Parameters
-    ----------
-    holds : sequence of bool arrays of shape (n,)
-        For which rows each rule holds.
-    group_of : sequence of int arrays of shape (n,)
-        Group of each row, by feature.
-    priors : sequence of float64 arrays
-        Log-odds that the groups of each feature are drawn towards.
-    target, weight : float64 arrays of shape (n,)
-    threads : Threads
+    `holds` says for which rows each rule holds, `group_of` is the group of each row, by feature, and `priors` are the
+    log-odds that the groups of each feature are drawn towards.
     """
     n_rules = len(holds)
     first = 1 + n_rules + np.append(0, np.cumsum([len(prior) for prior in priors])).astype(np.int64)
