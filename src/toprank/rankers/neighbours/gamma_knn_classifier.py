@@ -22,13 +22,6 @@ from toprank.data.shared_table import plain_table
 from toprank.errors import InputError
 from toprank.files.model_file import numbered_parts, without_prefix
 from toprank.rankers.base import RANKER_CONSTRAINTS
-from toprank.rankers.neighbours.class_tuning import (
-    CLASS_MEASURES,
-    LEAST_GAMMA,
-    ClassVotes,
-    confusion_matrix,
-    tune_gammas,
-)
 from toprank.rankers.neighbours.facts import distance_facts, gamma_text
 from toprank.rankers.neighbours.known import CaseSet, most_neighbours, positions_of
 from toprank.rankers.neighbours.nearby import (
@@ -44,6 +37,7 @@ from toprank.rankers.neighbours.nearby import (
 from toprank.rankers.neighbours.neighbour_ranker import LEFT_OUT_ROWS, NEIGHBOUR_CONSTRAINTS
 from toprank.rankers.neighbours.search import METRICS
 from toprank.rankers.neighbours.space import Space
+from toprank.rankers.neighbours.tuning import CLASS_MEASURES, LEAST_GAMMA, ClassVotes, confusion_matrix, tune_gammas
 from toprank.rankers.reading import TableReader
 from toprank.rankers.validation import check_class_labels
 from toprank.tree.bin_mapper import row_blocks
@@ -68,7 +62,7 @@ class GammaKNNClassifier(ClassifierMixin, TableReader):
 
     Training rows vote without themselves (leave-one-out), from one search. While one gamma moves, a row is decided
     otherwise only where it passes one of k ratios, so all values of a gamma are compared at once; each in turn goes to
-    the best of all its values until none gains (`toprank.rankers.neighbours.class_tuning`).
+    the best of all its values until none gains (`toprank.rankers.neighbours.tuning`).
 
     Parameters
     ----------

@@ -12,8 +12,7 @@ For k = 1 that is the rule of section 2.4.3. A case of weight w counts as w case
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
-from typing import Self
+from typing import NamedTuple, Self
 
 import numpy as np
 
@@ -27,15 +26,8 @@ ENOUGH = 1 - 1e-9
 """Ten cases of weight 0.1 are one case, although their sum is a bit less."""
 
 
-@dataclass(frozen=True)
-class Votes:
-    """How many cases of each class decide a vote of k.
-
-    Attributes
-    ----------
-    positives, negatives : int
-        The vote is positive if that many positives come before that many negatives.
-    """
+class Votes(NamedTuple):
+    """How many cases of each class decide a vote: it is positive if so many positives come before so many negatives."""
 
     positives: int
     negatives: int
@@ -114,8 +106,8 @@ class CaseSet:
     ) -> np.ndarray:
         """Return the distances within which each query has that many cases, float64 (n, n_counts).
 
-        `counts` are increasing. `own` is the position of each query in this set, where one case is left out; -1 if it is
-        not in it. If there are fewer cases in all, the distance of the farthest; infinite if not `is_bounded`.
+        `counts` are increasing. `own` is the position of each query in this set, where one case is left out; -1 if it
+        is not in it. If there are fewer cases in all, the distance of the farthest; infinite if not `is_bounded`.
         """
         if self.weight is None:
             return self._at_rank(queries, counts, threads, own, is_bounded)

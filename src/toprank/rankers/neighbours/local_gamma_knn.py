@@ -22,14 +22,11 @@ from toprank.rankers.neighbours.facts import gammas_text, vote_text
 from toprank.rankers.neighbours.known import KnownCases, Votes, ratios, shares
 from toprank.rankers.neighbours.neighbour_ranker import NEIGHBOUR_CONSTRAINTS, LeftOut, NeighbourRanker
 from toprank.rankers.neighbours.search import PointSet
-from toprank.rankers.neighbours.tuning import MEASURES, Measure, decision_counts, gamma_curve, tune_regions
+from toprank.rankers.neighbours.tuning import LEAST_GAMMA, MEASURES, Measure, decision_counts, gamma_curve, tune_regions
 from toprank.rankers.unseen import HeldOut, Unseen, by_folds, held_out_folds
 
 FOLDS = 10
 """Folds in which version 2 clusters and tunes, as in the thesis."""
-
-LEAST_GAMMA = 1e-9
-"""Keeps a gamma of 0 from giving all cases of a region the same score."""
 
 
 class LocalGammaKNN(NeighbourRanker):

@@ -237,7 +237,9 @@ class PointsRanker(Ranker):
         rate, places = self.rates_.at(score), self._places(matrix) or [""] * len(matrix)
         steps = value_steps(points, self.columns_, matrix, original_values(X, self._input_names))
         return [
-            PointsExplanation(*map(float, (score[i], base[i], rate[i], rate[i] / self.base_rate_)), own, place)
+            PointsExplanation(
+                float(score[i]), float(base[i]), float(rate[i]), float(rate[i] / self.base_rate_), own, place
+            )
             for i, (own, place) in enumerate(zip(steps, places, strict=True))
         ]
 
