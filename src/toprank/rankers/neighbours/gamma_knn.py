@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from numbers import Real
 from typing import Any
 
 import numpy as np
 from sklearn.base import clone
-from sklearn.utils import check_random_state
 
 from toprank._compat import HasMethods, Interval, Options, StrOptions
 from toprank._core.threads import Threads, resolve_n_jobs
@@ -197,18 +195,16 @@ class GammaKNN(NeighbourRanker):
                 "GammaKNN with a sampler takes no sample weights, as samplers ignore them, but the weights differ. "
                 "Hint: leave sample_weight or sampler out."
             )
-        seed = check_random_state(0 if self.random_state is None else self.random_state).randint(2**31)
-        drawn = resample(points[is_known], is_positive[is_known], self.sampler, seed)
-        real, made = ~drawn.is_synthetic | ~drawn.is_positive, drawn.is_synthetic & drawn.is_positive
-        origin = np.where(drawn.rows >= 0, rows[is_known][drawn.rows], -1)
-        known = super()._known_cases(
-            drawn.points[real], drawn.is_positive[real], None, components, threads, origin[real]
-        )
-        image = mapped(drawn.points[made], components)
-        known.synthetic = CaseSet(
-            PointSet(image, metric=self._metric_name), drawn.points[made], None, np.full(made.sum(), -1)
-        )
+        points, is_positive, place = resample(points[is_known], is_positive[is_known], self.sampler, self._seed)
+        made = (place < 0) & is_positive
+        origin = np.where(place >= 0, rows[is_known][place], -1)
+        known = super()._known_cases(points[~made], is_positive[~made], None, components, threads, origin[~made])
+        known.synthetic = self._synthetic_cases(points[made], components)
         return known
+
+    def _synthetic_cases(self, places: np.ndarray, components: np.ndarray | None) -> CaseSet:
+        found = PointSet(mapped(places, components), metric=self._metric_name)
+        return CaseSet(found, places, None, np.full(len(places), -1))
 
     def _leave_out(self, data: Cases, points: np.ndarray, components: np.ndarray | None, threads: Threads) -> LeftOut:
         if self.sampler is None:
@@ -325,10 +321,7 @@ class GammaKNN(NeighbourRanker):
                 or places.ndim != 2 or places.shape[1] != self._space.n_dims or not np.all(np.abs(places) <= FARTHEST)
             ):  # fmt: skip
                 raise InputError("The model's synthetic cases and its columns do not fit together.")
-            image = mapped(places, self._known.components)
-            self._known.synthetic = CaseSet(
-                PointSet(image, metric=self._metric_name), places, None, np.full(len(places), -1)
-            )
+            self._known.synthetic = self._synthetic_cases(places, self._known.components)
 
 
 # --- synthetic positives ------------------------------------------------------------------------------------------
@@ -338,26 +331,12 @@ class GammaKNN(NeighbourRanker):
 # gamma must stay below, and the other way round: each of the two is tuned exactly while the other is fixed.
 
 
-@dataclass(frozen=True)
-class Resampled:
-    """Training points after a sampler.
+def resample(
+    points: np.ndarray, is_positive: np.ndarray, sampler: Any, seed: int
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return what a sampler of imbalanced-learn makes of training points: points, classes, and where they come from.
 
-    Attributes
-    ----------
-    points : float64 array of shape (n, n_dims)
-    is_positive, is_synthetic : bool arrays of shape (n,)
-    rows : int64 array of shape (n,)
-        Position of each point among those given to the sampler, increasing; -1 for synthetic ones, which come first.
-    """
-
-    points: np.ndarray
-    is_positive: np.ndarray
-    is_synthetic: np.ndarray
-    rows: np.ndarray
-
-
-def resample(points: np.ndarray, is_positive: np.ndarray, sampler: Any, seed: int) -> Resampled:
-    """Return what a sampler of imbalanced-learn makes of training points.
+    The last are positions among the given points, increasing; -1 for synthetic points, which come first.
 
     A point of the result that equals a given point of its class is that point; all others are synthetic. So real points
     that a sampler removes are gone, and copies of a point count as often as they occur.
@@ -378,8 +357,7 @@ def resample(points: np.ndarray, is_positive: np.ndarray, sampler: Any, seed: in
         known.setdefault(points[i].tobytes() + is_positive[i].tobytes(), i)
     rows = np.array([known.get(point.tobytes() + own.tobytes(), -1) for point, own in zip(found, label, strict=True)])
     order = np.argsort(rows, kind="stable")
-    rows = rows[order].astype(np.int64)
-    return Resampled(found[order], label[order], rows < 0, rows)
+    return found[order], label[order], rows[order].astype(np.int64)
 
 
 def joint_ratio(real: np.ndarray, synthetic: np.ndarray, negative: np.ndarray, share: float) -> np.ndarray:

@@ -23,7 +23,7 @@ from toprank.errors import InputError
 from toprank.files.model_file import numbered_parts, without_prefix
 from toprank.rankers.base import RANKER_CONSTRAINTS
 from toprank.rankers.neighbours.facts import distance_facts, gamma_text
-from toprank.rankers.neighbours.known import CaseSet, most_neighbours, positions_of
+from toprank.rankers.neighbours.known import CaseSet, most_neighbours
 from toprank.rankers.neighbours.nearby import (
     DIFFERENCES,
     ClassVote,
@@ -244,8 +244,7 @@ class GammaKNNClassifier(ClassifierMixin, TableReader):
             self.gammas_ = self._given_gammas()
         self.confusion_ = confusion_matrix(label, votes.decide(self.gammas_), weight, n_classes)
         self.recall_ = min(
-            known.points.recall(points[rows], self.n_neighbors_, threads, positions_of(rows, known.rows))
-            for known in self._sets
+            known.points.recall(points[rows], self.n_neighbors_, threads, known.positions(rows)) for known in self._sets
         )
 
     def _used_neighbours(self) -> int:
@@ -295,8 +294,7 @@ class GammaKNNClassifier(ClassifierMixin, TableReader):
         counts = np.arange(1, self.n_neighbors_ + 1)
         distance = np.empty((len(points), len(self._sets), len(counts)))
         for c, known in enumerate(self._sets):
-            place = None if own is None else positions_of(own, known.rows)
-            distance[:, c] = known.at_count(points, counts, threads, place, is_bounded=False)
+            distance[:, c] = known.at_count(points, counts, threads, own, is_bounded=False)
         return ClassVotes(distance, self.class_counts_)
 
     def predict(self, X: Any) -> np.ndarray:

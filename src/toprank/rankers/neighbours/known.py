@@ -95,6 +95,10 @@ class CaseSet:
         """How many cases each point stands for, float64 (m,)."""
         return np.ones(len(self)) if self.weight is None else self.weight
 
+    def positions(self, rows: np.ndarray | None) -> np.ndarray | None:
+        """Return the position of each training row among the cases, -1 if it is none of them; None without rows."""
+        return None if rows is None else positions_of(rows, self.rows)
+
     def at_count(
         self,
         queries: np.ndarray,
@@ -106,9 +110,10 @@ class CaseSet:
     ) -> np.ndarray:
         """Return the distances within which each query has that many cases, float64 (n, n_counts).
 
-        `counts` are increasing. `own` is the position of each query in this set, where one case is left out; -1 if it
-        is not in it. If there are fewer cases in all, the distance of the farthest; infinite if not `is_bounded`.
+        `counts` are increasing. `own` is the row of each query in the training table: one case there is left out. If
+        there are fewer cases in all, the distance of the farthest; infinite if not `is_bounded`.
         """
+        own = self.positions(own)
         if self.weight is None:
             return self._at_rank(queries, counts, threads, own, is_bounded)
         out, counts = np.full((len(queries), len(counts)), np.inf), np.asarray(counts) * ENOUGH
@@ -209,12 +214,7 @@ class KnownCases:
         Positives that a sampler made up.
     """
 
-    def __init__(
-        self,
-        positives: CaseSet,
-        negatives: CaseSet,
-        components: np.ndarray | None = None,
-    ):
+    def __init__(self, positives: CaseSet, negatives: CaseSet, components: np.ndarray | None = None):
         self.positives, self.negatives, self.components = positives, negatives, components
         self.synthetic: CaseSet | None = None
 
@@ -249,14 +249,9 @@ class KnownCases:
 
         `own` is the row of each point in the training table: it is left out of the search (leave-one-out).
         """
-        out = []
-        for cases, image, count in (
-            (self.positives, self.components, votes.positives), (self.negatives, None, votes.negatives),
-        ):  # fmt: skip
-            place = None if own is None else positions_of(own, cases.rows)
-            found = cases.at_count(mapped(points, image), np.array([count]), threads, place)
-            out.append(found[:, 0])
-        return out[0], out[1]
+        image = mapped(points, self.components)
+        positive = self.positives.at_count(image, np.array([votes.positives]), threads, own)[:, 0]
+        return positive, self.negatives.at_count(points, np.array([votes.negatives]), threads, own)[:, 0]
 
     def distances_apart(
         self, points: np.ndarray, votes: Votes, threads: Threads, own: np.ndarray | None = None
@@ -267,20 +262,17 @@ class KnownCases:
         """
         assert self.synthetic is not None
         image = mapped(points, self.components)
-        place = [None if own is None else positions_of(own, cases.rows) for cases in (self.positives, self.negatives)]
-        negative = self.negatives.at_count(points, np.array([votes.negatives]), threads, place[1])[:, 0]
-        real = self.positives.points.nearest(image, votes.positives, threads, place[0]).distance
+        negative = self.negatives.at_count(points, np.array([votes.negatives]), threads, own)[:, 0]
+        real = self.positives.points.nearest(image, votes.positives, threads, self.positives.positions(own)).distance
         if len(self.synthetic) == 0:
             return real, np.full(real.shape, np.inf), negative
         return real, self.synthetic.points.nearest(image, votes.positives, threads).distance, negative
 
-    def nearest_positives(self, points: np.ndarray, k: int, threads: Threads) -> Neighbours:
-        """Return the k nearest positives of each point."""
-        return self.positives.points.nearest(mapped(points, self.components), min(k, len(self.positives)), threads)
-
-    def nearest_negatives(self, points: np.ndarray, k: int, threads: Threads) -> Neighbours:
-        """Return the k nearest negatives of each point."""
-        return self.negatives.points.nearest(points, min(k, len(self.negatives)), threads)
+    def nearest(self, points: np.ndarray, k: int, threads: Threads) -> tuple[Neighbours, Neighbours]:
+        """Return the k nearest positives and the k nearest negatives of each point."""
+        image = mapped(points, self.components)
+        positives = self.positives.points.nearest(image, min(k, len(self.positives)), threads)
+        return positives, self.negatives.points.nearest(points, min(k, len(self.negatives)), threads)
 
 
 def most_neighbours(n_cases: Iterable[float]) -> float:

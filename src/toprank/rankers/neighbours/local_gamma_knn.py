@@ -11,7 +11,6 @@ from typing import Any
 import numpy as np
 from sklearn.cluster import KMeans
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils import check_random_state
 from threadpoolctl import threadpool_limits
 
 from toprank._compat import Interval, Options, StrOptions
@@ -205,14 +204,13 @@ class LocalGammaKNN(NeighbourRanker):
         """Return the centres of the clusters of points, float64 (n_clusters, n_dims)."""
         if points.shape[1] == 0:
             return np.zeros((1, 0))
-        seed = check_random_state(0 if self.random_state is None else self.random_state).randint(2**31)
         weight = np.ones(len(points)) if weight is None else weight
         order = np.lexsort((weight, *points.T[::-1]))  # so that the order of the rows means nothing
         points, weight = points[order], weight[order]
         n_clusters = min(self.n_clusters, len(np.unique(points, axis=0)))
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ConvergenceWarning)
-            found = KMeans(n_clusters, n_init=1, random_state=seed).fit(points, sample_weight=weight)
+            found = KMeans(n_clusters, n_init=1, random_state=self._seed).fit(points, sample_weight=weight)
         return np.ascontiguousarray(found.cluster_centers_, np.float64)
 
     def _unseen(self, data: Cases, left_out: LeftOut, score: np.ndarray, threads: Threads) -> Unseen | None:

@@ -11,7 +11,6 @@ from typing import Any
 import numpy as np
 from sklearn.base import TransformerMixin
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from toprank._compat import Interval, StrOptions
@@ -256,11 +255,6 @@ class MLFP(TransformerMixin, NeighbourRanker):
             rank = -(-n_dims // 2) if self.n_components is None else self.n_components
             return LowRankForm(points, threads, min(rank, n_dims), weight)
         return (DiagonalForm if self.form == "diagonal" else FullForm)(points, threads)
-
-    @property
-    def _seed(self) -> int:
-        seed: int = check_random_state(0 if self.random_state is None else self.random_state).randint(2**31)
-        return seed
 
     def _learn_metric(self, points: np.ndarray, data: Cases, threads: Threads) -> np.ndarray:
         components, solution, triplets = self._solve(points, data.is_positive, data.weight, threads)

@@ -13,7 +13,6 @@ import numpy as np
 from toprank.errors import InputError
 from toprank.explain.reasons import LEAST_STRENGTH, MOST_STRENGTH, Reason
 from toprank.explain.values import Originals, originals_by_feature, value_of, value_text
-from toprank.metrics.hit_rates import HitRates
 from toprank.rankers.neighbours.known import CaseSet
 from toprank.rankers.neighbours.search import Neighbours
 from toprank.rankers.neighbours.space import Space
@@ -197,26 +196,6 @@ class VoteExplanation:
             lines.append(f"class {SHORT.label(each.label)}, {plural(each.votes, 'vote')}{factor}:")
             lines += [f"  {case}" for case in each.cases]
         return "\n".join(lines)
-
-
-def explain_by_neighbours(
-    near: tuple[Nearby, Nearby], columns: Sequence[Column], X: np.ndarray, originals: Originals | None,
-    score: np.ndarray, rates: HitRates, base_rate: float,
-) -> list[NeighbourExplanation]:  # fmt: skip
-    """Return an explanation of each row from its nearest positives and negatives."""
-    rate = rates.at(score)
-    sides = [nearby_cases(side, columns, X, originals, DIFFERENCES) for side in near]
-    return [
-        NeighbourExplanation(
-            float(score[i]),
-            float(rate[i]),
-            float(rate[i] / base_rate),
-            rates.is_for_new_cases,
-            sides[0][i],
-            sides[1][i],
-        )
-        for i in range(len(X))
-    ]
 
 
 def neighbour_reasons(
