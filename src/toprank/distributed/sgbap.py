@@ -14,7 +14,6 @@ from toprank.data.column_roles import learn_columns
 from toprank.data.encoding import encode
 from toprank.data.frames import backend_of
 from toprank.data.table import Table
-from toprank.distributed.bins import reference_rows
 from toprank.distributed.partitions import (
     Part,
     PartitionedCases,
@@ -30,7 +29,7 @@ from toprank.distributed.partitions import (
     sending_much,
     size_of,
 )
-from toprank.distributed.training import Fit
+from toprank.distributed.training import Fit, reference_rows
 from toprank.errors import InputError, InputTypeError
 from toprank.metrics import average_precision
 from toprank.rankers.boosting.additive_ranker import COVER_ROWS
