@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, Self
@@ -28,6 +28,13 @@ DTYPES: dict[str, Any] = {
 DAMAGED = "Not a valid card: it breaks the rule that {}. Hint: the data may be damaged."
 
 Rule = tuple[bool | np.bool, str]
+
+
+def require(rules: Iterable[Rule], message: str) -> None:
+    """Raise InputError with the text of the first rule that does not hold."""
+    for holds, rule in rules:
+        if not holds:
+            raise InputError(message.format(rule))
 
 
 @dataclass(frozen=True, eq=False)
@@ -322,9 +329,7 @@ class Card:
             (all(_rises_to(arrays[name], end) for name, end in starts), "one feature follows the other"),
             (bool(np.all(arrays["is_categorical"] <= 1)), "a feature is categorical or not"),
         ]
-        for holds, rule in rules:
-            if not holds:
-                raise InputError(DAMAGED.format(rule))
+        require(rules, DAMAGED)
         edge_at, point_at = arrays["edge_at"].tolist(), arrays["point_at"].tolist()
         shapes = []
         for s in range(n):
@@ -341,9 +346,7 @@ class Card:
 
     def check(self, n_features: int) -> Self:
         """Verify every invariant; return self, or raise ValueError with an explanation."""
-        for holds, rule in self._rules(n_features):
-            if not holds:
-                raise InputError(DAMAGED.format(rule))
+        require(self._rules(n_features), DAMAGED)
         return self
 
     def _rules(self, n_features: int) -> Iterator[Rule]:
@@ -399,16 +402,6 @@ class Card:
 def _rises_to(at: np.ndarray, end: int) -> bool:
     """Return True if the starts go from 0 to `end` without a step back."""
     return bool(at[0] == 0 and at[-1] == end and np.all(at[1:] >= at[:-1]))
-
-
-LEAST_DIFFERENCE = 0.1
-"""Bins of a finished card differ by more than this, in log-odds, or become one: 3 points, if 20 double the odds."""
-
-
-def finished(card: Card, scale: float, has_whole_points: bool) -> Card:
-    """A card in log-odds on the scale of its points, whole if asked, and with no more bins than matter."""
-    whole = card.scaled(scale).rounded() if has_whole_points else card.scaled(scale)
-    return whole.simplified(LEAST_DIFFERENCE * scale)
 
 
 def scale_of(edges: np.ndarray) -> float:

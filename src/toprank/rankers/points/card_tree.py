@@ -21,7 +21,7 @@ from toprank.errors import InputError
 from toprank.explain.conditions import Condition, merged
 from toprank.files.model_file import numbered_parts
 from toprank.rankers.points.additive import KINDS, AdditiveModel, Rows, Term, dot
-from toprank.rankers.points.card import Card, Shape
+from toprank.rankers.points.card import Card, Rule, Shape, require
 from toprank.tree.columns import Column
 
 CORRECTING = tuple(KINDS.index(kind) for kind in ("line", "rank", "step", "category", "missing"))
@@ -183,12 +183,10 @@ class CardTree:
         parts = numbered_parts(arrays, "leaf", n_leaves)
         corrections = tuple(Card.from_arrays(part, columns) for part in parts)
         tree = cls(card, corrections=corrections, **{name: arrays[name] for name in DTYPES})
-        for holds, rule in tree._rules(columns):
-            if not holds:
-                raise InputError(DAMAGED.format(rule))
+        require(tree._rules(columns), DAMAGED)
         return tree
 
-    def _rules(self, columns: Sequence[Column]) -> Iterator[tuple[bool | np.bool, str]]:
+    def _rules(self, columns: Sequence[Column]) -> Iterator[Rule]:
         n = len(self.left)
         yield n > 0 and all(len(getattr(self, name)) == n for name in DTYPES), "all lists have one entry per node"
         inner = np.flatnonzero(self.left)

@@ -27,7 +27,7 @@ from toprank.rankers.base import RANKER_CONSTRAINTS, Ranker
 from toprank.rankers.greedy.monotone import MONOTONIC_CST, read_directions
 from toprank.rankers.growth import CV
 from toprank.rankers.points.additive import Rows, Term, make_terms
-from toprank.rankers.points.card import Card, finished
+from toprank.rankers.points.card import Card
 from toprank.rankers.points.card_text import card_columns
 from toprank.rankers.unseen import Fold, HeldOut, Unseen, by_folds, held_out_folds
 from toprank.rankers.validation import check_finite
@@ -42,6 +42,9 @@ USUAL_ALPHA = 10.0
 
 MAX_BINS = 64
 """Bins of a number in training; its curve has at most 15 knots."""
+
+LEAST_DIFFERENCE = 0.1
+"""Bins of a finished card differ by more than this, in log-odds, or become one: 3 points, if 20 double the odds."""
 
 PAYS = 0.5
 """More than a plain card pays if its mean gain in average precision is above this many standard errors."""
@@ -149,8 +152,9 @@ class PointsRanker(Ranker):
         return 1.0 if self.points is None else self.points / math.log(2.0)
 
     def _finished(self, card: Card) -> Card:
-        """A card in log-odds on the scale of its points."""
-        return finished(card, self._scale, self.points is not None)
+        """A card in log-odds on the scale of its points, whole if asked, and with no more bins than matter."""
+        card = card.scaled(self._scale)
+        return (card if self.points is None else card.rounded()).simplified(LEAST_DIFFERENCE * self._scale)
 
     @abstractmethod
     def _candidates(self, data: BinnedCases, rows: Rows, terms: list[Term], alphas: Sequence[float]) -> list[Scored]:
