@@ -63,13 +63,9 @@ class Partitions:
         """The function of each partition, with one more argument per partition from each iterable."""
         return Partitions(self.client, self.client.map(function, self.futures, *arguments, pure=False, **shared))
 
-    def gather(self) -> list[Any]:
-        """All values, here."""
-        return self.client.gather(self.futures)
-
     def of(self, function: Callable[..., Any], *arguments: Iterable[Any], **shared: Any) -> list[Any]:
         """The function of each partition, here."""
-        return self.map(function, *arguments, **shared).gather()
+        return self.client.gather(self.map(function, *arguments, **shared).futures)
 
 
 # --- the table as it comes --------------------------------------------------------------------------------------

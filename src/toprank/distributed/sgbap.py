@@ -157,8 +157,7 @@ class SGBAP(LocalSGBAP):
             return
         types = feature_types(data)
         reference = reference_rows(data, types, self.max_bin)
-        fit = Fit(data.parts.client, data.parts.futures, data.first_numbers, data.sizes.tolist())
-        line = ProgressLine(n_rounds, self.verbose > 0)
+        fit, line = Fit(data), ProgressLine(n_rounds, self.verbose > 0)
         try:
             found = fit.run(self._settings(), n_rounds, types, reference, line.show)
         except KeyboardInterrupt as interrupt:

@@ -207,22 +207,11 @@ class WorkerLostError(RuntimeError):
 
 
 class Fit:
-    """One fit on the workers that hold the rows.
+    """One fit on the workers that hold the rows; parts without rows have no share in it."""
 
-    Parameters
-    ----------
-    client : distributed.Client
-    parts : list of Future
-        A `Part` each; they must be done.
-    first_numbers : list of int
-        Number of the first row with weight of each.
-    sizes : list of int
-        Number of rows of each; those without rows take no part.
-    """
-
-    def __init__(self, client: Any, parts: list[Any], first_numbers: list[int], sizes: list[int]):
-        self._client, self.name = client, f"toprank-{uuid.uuid4().hex}"
-        self._has = _by_worker(client, parts, first_numbers, sizes)
+    def __init__(self, data: PartitionedCases):
+        self._client, self.name = data.parts.client, f"toprank-{uuid.uuid4().hex}"
+        self._has = _by_worker(data)
         self._addresses = sorted(self._has)
         self._futures: list[Any] = []
 
@@ -333,15 +322,14 @@ class Fit:
             self._client.run(function, self.name, workers=addresses, on_error="ignore")
 
 
-def _by_worker(
-    client: Any, parts: list[Any], first_numbers: list[int], sizes: list[int]
-) -> dict[str, list[tuple[Any, int]]]:
-    """Parts with rows by the address of a worker that has them, each with the number of its first row."""
+def _by_worker(data: PartitionedCases) -> dict[str, list[tuple[Any, int]]]:
+    """Parts with rows by the address of a worker that has them, each with the number of its first row with weight."""
+    parts = data.parts.futures
     import_dask().wait(parts)  # those of a worker that was lost meanwhile are computed again
-    places = client.who_has(parts)
+    places = data.parts.client.who_has(parts)
     out: dict[str, list[tuple[Any, int]]] = {}
     rows: dict[str, int] = {}
-    for part, first, size in zip(parts, first_numbers, sizes, strict=True):
+    for part, first, size in zip(parts, data.first_numbers, data.sizes.tolist(), strict=True):
         if size:
             addresses = sorted(places.get(part.key, ()))
             if not addresses:

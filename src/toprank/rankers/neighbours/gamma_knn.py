@@ -216,10 +216,9 @@ class GammaKNN(NeighbourRanker):
     def _evidence(
         self, known: KnownCases, points: np.ndarray, threads: Threads, own: np.ndarray | None
     ) -> tuple[np.ndarray, ...]:
-        votes = Votes.from_k(self.n_neighbors_)
-        if known.synthetic is not None:
-            return known.distances_apart(points, votes, threads, own)
-        return (ratios(*known.distances(points, votes, threads, own)),)
+        if known.synthetic is None:
+            return super()._evidence(known, points, threads, own)
+        return known.distances_apart(points, Votes.from_k(self.n_neighbors_), threads, own)
 
     def _learn_rule(self, left_out: LeftOut, data: Cases, points: np.ndarray, threads: Threads) -> None:
         measure = self.scoring if callable(self.scoring) else MEASURES[self.scoring or "f1"]

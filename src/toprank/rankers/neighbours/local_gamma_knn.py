@@ -18,7 +18,7 @@ from toprank._core.threads import Threads
 from toprank.data.cases import Cases
 from toprank.errors import InputError
 from toprank.rankers.neighbours.facts import gammas_text, vote_text
-from toprank.rankers.neighbours.known import KnownCases, Votes, ratios, shares
+from toprank.rankers.neighbours.known import shares
 from toprank.rankers.neighbours.neighbour_ranker import NEIGHBOUR_CONSTRAINTS, LeftOut, NeighbourRanker
 from toprank.rankers.neighbours.search import PointSet
 from toprank.rankers.neighbours.tuning import LEAST_GAMMA, MEASURES, Measure, decision_counts, gamma_curve, tune_regions
@@ -235,11 +235,6 @@ class LocalGammaKNN(NeighbourRanker):
         return Unseen(parts, by_folds(len(parts)))
 
     # --- scoring ------------------------------------------------------------------------------------------------
-
-    def _evidence(
-        self, known: KnownCases, points: np.ndarray, threads: Threads, own: np.ndarray | None
-    ) -> tuple[np.ndarray, ...]:
-        return (ratios(*known.distances(points, Votes.from_k(self.n_neighbors_), threads, own)),)
 
     def _relative(self, evidence: tuple[np.ndarray, ...], points: np.ndarray) -> np.ndarray:
         """Return the ratio of each row over the gamma of its cluster: flagged above 1."""

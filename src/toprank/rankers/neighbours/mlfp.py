@@ -18,7 +18,7 @@ from toprank._core.threads import Threads
 from toprank.data.cases import Cases
 from toprank.errors import InputError
 from toprank.rankers.neighbours.facts import vote_text
-from toprank.rankers.neighbours.known import KnownCases, Votes, ratios, shares
+from toprank.rankers.neighbours.known import shares
 from toprank.rankers.neighbours.metric_problem import (
     DiagonalForm,
     FullForm,
@@ -289,11 +289,6 @@ class MLFP(TransformerMixin, NeighbourRanker):
         threads: Threads,
     ) -> np.ndarray | None:  # fmt: skip
         return self.learn_components(points, is_positive, weight, threads)
-
-    def _evidence(
-        self, known: KnownCases, points: np.ndarray, threads: Threads, own: np.ndarray | None
-    ) -> tuple[np.ndarray, ...]:
-        return (ratios(*known.distances(points, Votes.from_k(self.n_neighbors_), threads, own)),)
 
     def _learn_rule(self, left_out: LeftOut, data: Cases, points: np.ndarray, threads: Threads) -> None:
         is_flagged = self._flags_of(left_out.evidence, points)

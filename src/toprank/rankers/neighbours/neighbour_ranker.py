@@ -27,7 +27,7 @@ from toprank.files.model_file import without_prefix
 from toprank.rankers.alerts import log_odds_gain
 from toprank.rankers.base import RANKER_CONSTRAINTS, Ranker
 from toprank.rankers.neighbours.facts import column_weights, distance_facts, weights_text
-from toprank.rankers.neighbours.known import CaseSet, KnownCases, most_neighbours
+from toprank.rankers.neighbours.known import CaseSet, KnownCases, Votes, most_neighbours, ratios
 from toprank.rankers.neighbours.nearby import (
     DIFFERENCES,
     Nearby,
@@ -269,11 +269,14 @@ class NeighbourRanker(Ranker):
             cases.points.recall(at, k, threads, cases.positions(rows)) for cases, at in zip(sets, queries, strict=True)
         )
 
-    @abstractmethod
     def _evidence(
         self, known: KnownCases, points: np.ndarray, threads: Threads, own: np.ndarray | None
     ) -> tuple[np.ndarray, ...]:
-        """Return what the search finds about points, one entry per point; `own` as in `KnownCases.distances`."""
+        """Return what the search finds about points, one entry per point: the ratio of the two deciding distances.
+
+        `own` as in `KnownCases.distances`.
+        """
+        return (ratios(*known.distances(points, Votes.from_k(self.n_neighbors_), threads, own)),)
 
     @abstractmethod
     def _learn_rule(self, left_out: LeftOut, data: Cases, points: np.ndarray, threads: Threads) -> None:

@@ -7,7 +7,7 @@ from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from numbers import Integral, Real
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
@@ -29,8 +29,10 @@ from toprank.rankers.growth import CV
 from toprank.rankers.points.additive import Rows, Term, make_terms
 from toprank.rankers.points.card import Card
 from toprank.rankers.points.card_text import card_columns
+from toprank.rankers.points.card_tree import CardTree
 from toprank.rankers.unseen import Fold, HeldOut, Unseen, by_folds, held_out_folds
 from toprank.rankers.validation import check_finite
+from toprank.words.counts import plural
 from toprank.words.numbers import hit_rate_text, lift_text, number_text
 from toprank.words.plain import plain
 
@@ -105,13 +107,6 @@ class PointsExplanation:
         return "\n".join(lines + step_lines(self.steps))
 
 
-class Scored(Protocol):
-    """A model of encoded rows."""
-
-    def decision_function(self, matrix: np.ndarray, threads: Threads | None = None) -> np.ndarray:
-        """Score of each row."""
-
-
 class PointsRanker(Ranker):
     """Base of scorecards. A subclass fits candidates; folds choose one, and give the hit rates of new cases.
 
@@ -157,7 +152,9 @@ class PointsRanker(Ranker):
         return (card if self.points is None else card.rounded()).simplified(LEAST_DIFFERENCE * self._scale)
 
     @abstractmethod
-    def _candidates(self, data: BinnedCases, rows: Rows, terms: list[Term], alphas: Sequence[float]) -> list[Scored]:
+    def _candidates(
+        self, data: BinnedCases, rows: Rows, terms: list[Term], alphas: Sequence[float]
+    ) -> list[Card] | list[CardTree]:
         """Models fitted on the rows, in the order of `_candidate_names`."""
 
     @abstractmethod
@@ -197,7 +194,7 @@ class PointsRanker(Ranker):
         Held-out cases are scored by the candidate that the other folds would choose.
         """
 
-        def fit(fold: Fold) -> list[Scored]:
+        def fit(fold: Fold) -> list[Card] | list[CardTree]:
             inside = rows.with_weight(data, fold.inside_weight)
             return self._candidates(data, inside, make_terms(data, inside, self._directions), alphas)
 
@@ -287,6 +284,12 @@ class PointsRanker(Ranker):
             "columns": [column.to_dict() for column in self.columns_],
             "card": {name: array.tolist() for name, array in self.card_.to_arrays().items()},
         }
+
+    def _size_in_words(self) -> str:
+        return f"points for {plural(len(self.card_), 'column')}, {plural(self.card_.n_bins, 'bin')} in all"
+
+    def _figures(self) -> dict[str, Any]:
+        return {"n_columns": len(self.card_), "n_bins": self.card_.n_bins}
 
     def _to_arrays(self) -> dict[str, np.ndarray]:
         arrays = {f"card_{name}": array for name, array in self.card_.to_arrays().items()}

@@ -11,10 +11,10 @@ from sklearn.utils.validation import check_is_fitted
 from toprank._core.threads import Threads
 from toprank.data.binned_cases import BinnedCases
 from toprank.rankers.points.additive import AdditiveModel, Rows, Term, fit_additive
+from toprank.rankers.points.card import Card
 from toprank.rankers.points.card_text import FULL_TEXT
 from toprank.rankers.points.pages import START, card_page
-from toprank.rankers.points.points_ranker import POINTS_CONSTRAINTS, PointsRanker, Scored, pays
-from toprank.words.counts import plural
+from toprank.rankers.points.points_ranker import POINTS_CONSTRAINTS, PointsRanker, pays
 
 
 class Scorecard(PointsRanker):
@@ -123,7 +123,7 @@ class Scorecard(PointsRanker):
         self.n_jobs = n_jobs
         self.random_state = random_state
 
-    def _candidates(self, data: BinnedCases, rows: Rows, terms: list[Term], alphas: Sequence[float]) -> list[Scored]:
+    def _candidates(self, data: BinnedCases, rows: Rows, terms: list[Term], alphas: Sequence[float]) -> list[Card]:
         models = fits_by_alpha(data, rows, terms, alphas, self.max_features, self.max_bins_per_feature)
         tuned = [model.tuned() for model in models] if self.fine_tune else []
         return [self._finished(model.card()) for model in (*tuned, *models)]
@@ -173,12 +173,6 @@ class Scorecard(PointsRanker):
 
     def _page(self, *, exact: bool = False, width: int = 100, full_text: str = FULL_TEXT) -> str:
         return card_page(self, f"{START}.", exact, width, full_text=full_text)
-
-    def _size_in_words(self) -> str:
-        return f"points for {plural(len(self.card_), 'column')}, {plural(self.card_.n_bins, 'bin')} in all"
-
-    def _figures(self) -> dict[str, Any]:
-        return {"n_columns": len(self.card_), "n_bins": self.card_.n_bins}
 
 
 def fits_by_alpha(

@@ -92,37 +92,32 @@ def boost_shapes(
     With a direction of 1 or -1, int8 (n_features,), a shape must not fall, or not rise. `bag_of` is the bag that holds
     out each row, random numbers below `N_BAGS`.
     """
-    bags = threads.run(
-        lambda bag: _boost_bag(table, target, weight, offset, direction, features, bag_of == bag), list(range(N_BAGS))
-    )
-    mean: np.ndarray = sum(bags) / N_BAGS
+
+    def boost(bag: int) -> np.ndarray:
+        """Shapes of one bag, after the round whose loss on the rows that are out is lowest."""
+        is_out = bag_of == bag
+        inside, outside = np.where(is_out, 0.0, weight), np.where(is_out, weight, 0.0)
+        shapes = np.zeros(int(table.at[-1]))
+        score, rate = offset.copy(), np.empty(len(offset))
+        best, least, best_round = shapes.copy(), log_loss(score, target, outside), -1
+        for turn in range(MOST_ROUNDS if len(features) else 0):
+            rates_of(score, rate)
+            codes, step = table.by_column[0], np.zeros(256)
+            for feature in features.tolist():
+                sums = np.empty((int(table.n_bins[feature]) + 1, 2))
+                add_step(codes, step, inside, target, score, rate, table.by_column[feature], sums)
+                codes, step = table.by_column[feature], _step_of(table, feature, sums, int(direction[feature]))
+                shapes[table.at[feature] : table.at[feature + 1]] += step
+            add_step(codes, step, inside, target, score, rate, codes, np.empty((256, 2)))
+            loss = log_loss(score, target, outside)
+            if loss < least:
+                best, least, best_round = shapes.copy(), loss, turn
+            elif turn - best_round >= PATIENCE:
+                break
+        return best
+
+    mean: np.ndarray = sum(threads.run(boost, range(N_BAGS))) / N_BAGS
     return mean
-
-
-def _boost_bag(
-    table: BinTable, target: np.ndarray, weight: np.ndarray, offset: np.ndarray, direction: np.ndarray,
-    features: np.ndarray, is_out: np.ndarray,
-) -> np.ndarray:  # fmt: skip
-    """Shapes of one bag, after the round whose loss on the rows that are out is lowest."""
-    inside, outside = np.where(is_out, 0.0, weight), np.where(is_out, weight, 0.0)
-    shapes = np.zeros(int(table.at[-1]))
-    score, rate = offset.copy(), np.empty(len(offset))
-    best, least, best_round = shapes.copy(), log_loss(score, target, outside), -1
-    for turn in range(MOST_ROUNDS if len(features) else 0):
-        rates_of(score, rate)
-        codes, step = table.by_column[0], np.zeros(256)
-        for feature in features.tolist():
-            sums = np.empty((int(table.n_bins[feature]) + 1, 2))
-            add_step(codes, step, inside, target, score, rate, table.by_column[feature], sums)
-            codes, step = table.by_column[feature], _step_of(table, feature, sums, int(direction[feature]))
-            shapes[table.at[feature] : table.at[feature + 1]] += step
-        add_step(codes, step, inside, target, score, rate, codes, np.empty((256, 2)))
-        loss = log_loss(score, target, outside)
-        if loss < least:
-            best, least, best_round = shapes.copy(), loss, turn
-        elif turn - best_round >= PATIENCE:
-            break
-    return best
 
 
 def _step_of(table: BinTable, feature: int, sums: np.ndarray, direction: int) -> np.ndarray:
