@@ -43,10 +43,7 @@ END_SECONDS = 30
 class Workers(Here):
     """Sums over the rows of all workers, by XGBoost's collective.
 
-    Parameters
-    ----------
-    numbers : int array of shape (n,)
-        Number of each row of this worker in the whole table.
+    `numbers` are those of the rows of this worker in the whole table.
     """
 
     has_all_rows = False
@@ -81,18 +78,9 @@ class Workers(Here):
 
 @dataclass(frozen=True)
 class Task:
-    """What all workers need to know.
+    """What all workers need to know: the unique name of the fit, and what it is made of.
 
-    Attributes
-    ----------
-    name : str
-        Of the fit, unique.
-    settings : Settings
-    n_rounds : int
-    types : list of str
-        XGBoost's types of the columns.
-    reference : float32 array of shape (n, n_features)
-        A table with the bins of the whole one.
+    `types` are XGBoost's types of the columns, `reference` is a table with the bins of the whole one.
     """
 
     name: str

@@ -28,18 +28,9 @@ DIFFERENCES = 3
 
 @dataclass(frozen=True)
 class Nearby:
-    """The nearest known cases of one class, for a batch of rows.
+    """The nearest known cases of one class, `found` among `cases`, for a batch of rows, `points` of the space.
 
-    Attributes
-    ----------
-    found : Neighbours
-        Of each row, among `cases`.
-    cases : CaseSet
-    points : float64 array of shape (n, n_dims)
-        The rows.
-    space : Space
-    names : list of str or None
-        Names of the training rows.
+    `names` are those of the training rows, None if they are only numbered.
     """
 
     found: Neighbours

@@ -71,16 +71,8 @@ NEIGHBOUR_CONSTRAINTS: dict[str, list[Any]] = {
 class LeftOut:
     """Training rows that were compared with other rows only.
 
-    Attributes
-    ----------
-    rows : int64 array of shape (n,)
-        Rows of the training table.
-    is_positive : bool array of shape (n,)
-    weight, n_cases : float64 arrays of shape (n,)
-        Weight of each row, in a sample also that of the rows it stands for; and the number of cases it is itself.
-    evidence : tuple of float64 arrays of shape (n, ...)
-    source : str
-        How they were left out, in words.
+    Of a sample, `weight` is also that of the rows that each row stands for; `n_cases` is the number of cases that it is
+    itself. `evidence` has arrays of shape (n, ...), and `source` says how the rows were left out, in words.
     """
 
     rows: np.ndarray

@@ -72,12 +72,7 @@ class Triplets:
 class Lists:
     """For each anchor a list of rows with weights and squared distances, nearest first.
 
-    Attributes
-    ----------
-    start : int64 array of shape (n_anchors + 1,)
-    row : int64 array
-        Positions of rows.
-    weight, distance : float64 arrays
+    Those of anchor a are at start[a]:start[a + 1].
     """
 
     start: np.ndarray

@@ -104,14 +104,10 @@ class Rows:
         weights = integer_weights(data.is_positive, weight)
         used = self.which >= 0
         total = np.bincount(self.which[used], weights.total[used], len(self.weight)) * weights.unit
-        return self.reweighted(total)
-
-    def reweighted(self, weight: np.ndarray) -> Rows:
-        """The rows with these weights, float64 (m,), without rows of weight 0."""
-        kept = np.flatnonzero(weight > 0)
-        place = np.full(len(weight) + 1, -1)
+        kept = np.flatnonzero(total > 0)
+        place = np.full(len(total) + 1, -1)
         place[kept] = np.arange(len(kept))
-        return Rows(np.ascontiguousarray(self.codes[:, kept]), self.target[kept], weight[kept], place[self.which])
+        return Rows(np.ascontiguousarray(self.codes[:, kept]), self.target[kept], total[kept], place[self.which])
 
     def mass(self, feature: int, n_codes: int) -> np.ndarray:
         """Weight of each code of a column, float64 (n_codes,)."""
@@ -196,33 +192,40 @@ def make_term(data: BinnedCases, feature: int, mass: np.ndarray, direction: int 
     `mass` is the training weight of each bin, missing values last. Direction 1: points must not fall as the column
     rises; -1: not rise; 0: free.
     """
-    n_bins = len(mass) - 1
+    n_bins, is_categorical = len(mass) - 1, bool(data.is_categorical[feature])
     if np.count_nonzero(mass) < 2:
         return None
-    if data.is_categorical[feature]:
-        parts = _category_part(mass[:n_bins])
+    if is_categorical:
         edges, at, share = np.zeros(0), np.arange(n_bins), np.zeros(n_bins)
+        points = ends = np.eye(n_bins)[:, mass[:n_bins] > 0]  # one level per category that training has
+        kinds = ["category"] * points.shape[1]
     else:
         knots = knot_bins(mass[:n_bins]) if n_bins > 1 else np.zeros(0, np.int64)
         edges = data.mapper.edges[feature, knots]
         at = np.searchsorted(knots, np.arange(n_bins))
         middle = 0.5 * data.mapper.lower[feature, :n_bins] + 0.5 * data.mapper.upper[feature, :n_bins]
         share = _share_of_bin(middle, edges, at)
-        parts = _number_part(edges, at, share, mass[:n_bins], direction)
-    values, kinds, is_bounded = parts
-    points, ends = values
-    if mass[n_bins] > 0:
-        kinds = [*kinds, "missing"]
-        points, ends = (np.column_stack((each, np.zeros(len(each)))) for each in (points, ends))
-    if not kinds:
+        points, ends, kinds = _number_part(edges, at, share, mass[:n_bins], direction)
+    has_missing = bool(mass[n_bins] > 0)
+    if not kinds and not has_missing:
         return None
-    missing = np.zeros(len(kinds))
-    missing[-1] = float(kinds[-1] == "missing")
     design = (1.0 - share)[:, None] * points[at] + share[:, None] * ends[at]
-    kind = np.array([KINDS.index(each) for each in kinds])
-    lowest = np.where(is_bounded & (kind != KINDS.index("missing")), 0.0, -np.inf)
-    return Term(feature, edges, bool(data.is_categorical[feature]), points, ends, missing,
-                np.ascontiguousarray(np.vstack((design, missing))), kind, lowest)  # fmt: skip
+    return _term(feature, edges, is_categorical, points, ends, design, kinds, has_missing, direction != 0)
+
+
+def _term(
+    feature: int, edges: np.ndarray, is_categorical: bool, points: np.ndarray, ends: np.ndarray, design: np.ndarray,
+    kinds: list[str], has_missing: bool, is_bounded: bool,
+) -> Term:  # fmt: skip
+    """A term with a coefficient for missing values, if there are any, beside those of values."""
+    if has_missing:
+        kinds = [*kinds, "missing"]
+        points, ends, design = (np.column_stack((each, np.zeros(len(each)))) for each in (points, ends, design))
+    kind = np.array([KINDS.index(each) for each in kinds], np.int64)
+    missing = (kind == KINDS.index("missing")).astype(np.float64)
+    lowest = np.where(is_bounded & (missing == 0), 0.0, -np.inf)
+    design = np.ascontiguousarray(np.vstack((design, missing)))
+    return Term(feature, edges, is_categorical, points, ends, missing, design, kind, lowest)
 
 
 def stepped_term(data: BinnedCases, term: Term, value: np.ndarray, mass: np.ndarray, most: int) -> Term:
@@ -238,15 +241,8 @@ def stepped_term(data: BinnedCases, term: Term, value: np.ndarray, mass: np.ndar
     edges = data.mapper.edges[term.feature, : max(n_bins - 1, 0)][np.diff(group) > 0]
     sign = -1.0 if term.is_bounded and term.points[-1].sum() < 0 else 1.0  # coefficients of a falling term fall
     points = sign * np.tri(len(edges) + 1, len(edges), -1)
-    kinds = ["step"] * len(edges)
-    if mass[n_bins] > 0:
-        kinds.append("missing")
-        points = np.column_stack((points, np.zeros(len(points))))
-    kind = np.array([KINDS.index(each) for each in kinds], np.int64)
-    missing = (kind == KINDS.index("missing")).astype(np.float64)
-    lowest = np.where(term.is_bounded & (missing == 0), 0.0, -np.inf)
-    design = np.ascontiguousarray(np.vstack((points[group], missing)))
-    return Term(term.feature, edges, False, points, points, missing, design, kind, lowest)
+    kinds, has_missing = ["step"] * len(edges), bool(mass[n_bins] > 0)
+    return _term(term.feature, edges, False, points, points, points[group], kinds, has_missing, term.is_bounded)
 
 
 def knot_bins(mass: np.ndarray) -> np.ndarray:
@@ -272,18 +268,13 @@ def _share_of_bin(middle: np.ndarray, edges: np.ndarray, at: np.ndarray) -> np.n
     return share
 
 
-Part = tuple[tuple[np.ndarray, np.ndarray], list[str], bool]
-"""Points and ends per coefficient, the kind of each coefficient, and whether they must not be negative."""
+def _number_part(
+    edges: np.ndarray, at: np.ndarray, share: np.ndarray, mass: np.ndarray, direction: int
+) -> tuple[np.ndarray, np.ndarray, list[str]]:
+    """Points and ends per coefficient, and their kinds: slopes, values at the knots and steps.
 
-
-def _category_part(mass: np.ndarray) -> Part:
-    """One level per category that training has."""
-    points = np.eye(len(mass))[:, mass > 0]
-    return (points, points), ["category"] * points.shape[1], False
-
-
-def _number_part(edges: np.ndarray, at: np.ndarray, share: np.ndarray, mass: np.ndarray, direction: int) -> Part:
-    """Slopes, values at the knots and steps; with a direction, ramps between the knots and steps."""
+    With a direction, ramps between the knots and steps.
+    """
     n = len(edges)
     steps = np.tri(n + 1, n, -1)  # bin k is above the first k knots
     curves: list[tuple[str, np.ndarray]] = []
@@ -301,7 +292,7 @@ def _number_part(edges: np.ndarray, at: np.ndarray, share: np.ndarray, mass: np.
     ends = [sign * np.append(value, value[-1]) for _, value in curves] + [sign * step for step in steps.T]
     kinds = [kind for kind, _ in curves] + ["step"] * n
     shape = (len(kinds), n + 1)
-    return (np.reshape(points, shape).T, np.reshape(ends, shape).T), kinds, direction != 0
+    return np.reshape(points, shape).T, np.reshape(ends, shape).T, kinds
 
 
 def _standardised(knots: np.ndarray, at: np.ndarray, share: np.ndarray, mass: np.ndarray) -> np.ndarray:

@@ -240,14 +240,12 @@ class Card:
     # --- scoring ------------------------------------------------------------------------------------------------
 
     @cached_property
-    def _packed(self) -> tuple[np.ndarray, ...]:
-        """All shapes in the arrays that kernels take, in their order."""
-        arrays = self._shape_arrays()
-        return tuple(arrays[name] for name in DTYPES if name not in ("base", "scale"))
-
-    def _shape_arrays(self) -> dict[str, np.ndarray]:
+    def _arrays(self) -> dict[str, np.ndarray]:
+        """The card in the arrays of a file; all but the first two are those that kernels take, in their order."""
         shapes = self.shapes
         found: dict[str, Any] = {
+            "base": self.base,
+            "scale": self.scale,
             "feature": self.features,
             "is_categorical": [shape.is_categorical for shape in shapes],
             "edge_at": np.append(0, np.cumsum([len(shape.edges) for shape in shapes])),
@@ -257,15 +255,15 @@ class Card:
             "ends": np.concatenate([np.zeros(0), *(shape.ends for shape in shapes)]),
             "missing": [shape.missing for shape in shapes],
         }
-        return {name: np.array(value, DTYPES[name]) for name, value in found.items()}
+        return {name: np.array(found[name], dtype) for name, dtype in DTYPES.items()}
 
     def decision_function(self, matrix: np.ndarray, threads: Threads | None = None) -> np.ndarray:
         """Return the score of each encoded row, float64 (n,): the base and the points of its values."""
         self._check_width(matrix)
-        out = np.full(len(matrix), self.base)
+        out, packed = np.full(len(matrix), self.base), list(self._arrays.values())[2:]
 
         def add(rows: slice) -> None:
-            add_points(as_block(matrix, rows), *self._packed, out[rows])
+            add_points(as_block(matrix, rows), *packed, out[rows])
 
         (threads or Threads()).run(add, row_blocks(*matrix.shape))
         return out
@@ -273,9 +271,9 @@ class Card:
     def contributions(self, matrix: np.ndarray) -> np.ndarray:
         """Return the points of each value, float64 (n, n_features); base and points of a row add up to its score."""
         self._check_width(matrix)
-        out = np.zeros(matrix.shape)
+        out, packed = np.zeros(matrix.shape), list(self._arrays.values())[2:]
         for rows in row_blocks(*matrix.shape):
-            write_points(as_block(matrix, rows), *self._packed, out[rows])
+            write_points(as_block(matrix, rows), *packed, out[rows])
         return out
 
     def _check_width(self, matrix: np.ndarray) -> None:
@@ -310,7 +308,7 @@ class Card:
 
     def to_arrays(self) -> dict[str, np.ndarray]:
         """Return the arrays of a file; `from_arrays` returns an equal card."""
-        return {"base": np.array(self.base), "scale": np.array(self.scale)} | self._shape_arrays()
+        return {name: array.copy() for name, array in self._arrays.items()}
 
     @classmethod
     def from_arrays(cls, arrays: dict[str, np.ndarray], columns: Sequence[Column]) -> Card:

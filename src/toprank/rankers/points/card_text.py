@@ -54,15 +54,10 @@ Cell = tuple[str, str]
 
 @dataclass(frozen=True)
 class Group:
-    """Categories of a column that share a cell.
+    """Categories of a column that share a cell, and their points.
 
-    Attributes
-    ----------
-    labels : list
-    low, high : float
-        Their points; the same unless the text leaves out which has how many.
-    is_rest : bool
-        Whether the cell names none of them.
+    `low` and `high` are the same unless the text leaves out which category has how many; with `is_rest` the cell names
+    none of them.
     """
 
     labels: list[Category]

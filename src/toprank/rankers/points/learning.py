@@ -22,7 +22,7 @@ from toprank._core.threads import Threads
 from toprank.data.cases import Cases
 from toprank.errors import InputError
 from toprank.rankers.points.rule_search import PRICE, BinRule, BinTable, RuleSearch
-from toprank.rankers.points.shapes import N_BAGS, Grouped, Refit, boost_shapes, cut_shapes, most_varied, refit
+from toprank.rankers.points.shapes import N_BAGS, Grouped, Refit, boost_shapes, cut_shape, most_varied, refit
 from toprank.rankers.unseen import Fold, held_out_folds, is_partition, predict_left_out
 from toprank.tree.columns import Column
 from toprank.tree.rows import find_equal_rows, row_hashes
@@ -236,9 +236,8 @@ class School:
             )
             kept = most_varied(self._table, shapes, curvature, self._limits.max_features)
             if len(features) <= self._limits.max_features:
-                return cut_shapes(
-                    self._table, shapes, curvature, lesson.weight, kept, self._limits.max_bins_per_feature
-                )
+                most = self._limits.max_bins_per_feature
+                return [cut_shape(self._table, f, shapes, curvature, lesson.weight, most) for f in kept.tolist()]
             features = np.sort(kept)
 
 
@@ -265,7 +264,10 @@ class Teacher:
         X = lesson.X[inside]
         is_empty = np.isnan(X).all(axis=0)
         X[:, is_empty] = 0.0
-        model = self._new_model()
+        model = clone(self._estimator) if self._estimator is not None else HistGradientBoostingClassifier(
+            learning_rate=0.08, max_iter=100, max_leaf_nodes=15, min_samples_leaf=10, l2_regularization=1.0,
+            categorical_features=self._is_categorical > 0, early_stopping=False, random_state=0,
+        )  # fmt: skip
         is_weighted = not np.all(weight == weight[0])
         if is_weighted and not has_fit_parameter(model, "sample_weight"):
             raise InputError(
@@ -280,14 +282,6 @@ class Teacher:
                 asked[:, is_empty] = 0.0
                 found.append(_positive_rates(model, asked))
         return found
-
-    def _new_model(self) -> Any:
-        if self._estimator is not None:
-            return clone(self._estimator)
-        return HistGradientBoostingClassifier(
-            learning_rate=0.08, max_iter=100, max_leaf_nodes=15, min_samples_leaf=10, l2_regularization=1.0,
-            categorical_features=self._is_categorical > 0, early_stopping=False, random_state=0,
-        )  # fmt: skip
 
 
 def _positive_rates(model: Any, X: np.ndarray) -> np.ndarray:

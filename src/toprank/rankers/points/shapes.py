@@ -149,16 +149,6 @@ def most_varied(table: BinTable, shapes: np.ndarray, curvature: np.ndarray, max_
     return by_spread[spread[by_spread] >= LEAST_SPREAD]
 
 
-def cut_shapes(
-    table: BinTable, shapes: np.ndarray, curvature: np.ndarray, weight: np.ndarray, features: np.ndarray, max_bins: int
-) -> list[Grouped]:
-    """Shapes of some features, each cut into few groups of bins.
-
-    A missing value with points of its own takes one of the `max_bins`.
-    """
-    return [_grouped(table, f, *_centred(table, f, shapes, curvature), weight, max_bins) for f in features.tolist()]
-
-
 def _centred(table: BinTable, feature: int, shapes: np.ndarray, curvature: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Log-odds of each code of a feature, with mean 0, and the curvature of the rows that have it."""
     value = shapes[table.at[feature] : table.at[feature + 1]]
@@ -167,13 +157,15 @@ def _centred(table: BinTable, feature: int, shapes: np.ndarray, curvature: np.nd
     return value - ((mass * value).sum() / total if total > 0 else 0.0), mass
 
 
-def _grouped(
-    table: BinTable, feature: int, value: np.ndarray, mass: np.ndarray, weight: np.ndarray, max_bins: int
+def cut_shape(
+    table: BinTable, feature: int, shapes: np.ndarray, curvature: np.ndarray, weight: np.ndarray, max_bins: int
 ) -> Grouped:
-    """One shape cut into groups.
+    """The shape of one feature cut into few groups of bins.
 
-    A category that no row has joins the group of missing values, and these join the usual group if no row has one.
+    A missing value with points of its own takes one of the `max_bins`. A category that no row has joins the group of
+    missing values, and these join the usual group if no row has one.
     """
+    value, mass = _centred(table, feature, shapes, curvature)
     n = len(value) - 1
     group = np.zeros(n + 1, np.int64)
     cases = np.bincount(table.by_column[feature], weight, n + 1)
