@@ -46,6 +46,6 @@ def flags_text(model: Any) -> tuple[str, str]:
     """Return a title and the red flags of a model without its card; the page if it has none."""
     if not len(getattr(model, "flags_", ())):
         return page_text(model)
-    from toprank.rankers.points.flag_text import flag_lines
+    from toprank.rankers.points.pages import flag_lines
 
     return "The red flags of the model", "\n".join(flag_lines(model.flags_, model.rates_.is_for_new_cases))
