@@ -15,7 +15,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_X_y
 
 from toprank.errors import InputError
-from toprank.experiment.methods.threads import limited_threads
+from toprank.experiment.methods.boosting import limited_threads
 from toprank.experiment.registry import Method, Sweep
 
 TITLES = {
