@@ -77,7 +77,7 @@ def benchmark(
         raise InputError(f"There is no file {plan}. Hint: a plan is a YAML file, see docs/experiments.md.")
     check_packages("toprank benchmark", "yaml", "pandas")
     from toprank.experiment import Plan
-    from toprank.experiment.checking import check_plan
+    from toprank.experiment.trial import check_plan
 
     with terminal.working(f"Reading {plan.name}"):
         content = Plan.from_yaml(plan, folder=data, quick=quick)

@@ -17,9 +17,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn, Self, TypeVar
 
 from toprank.errors import InputError
-from toprank.experiment.data import content_of
 from toprank.experiment.plan import Plan, Trial, measure_columns
-from toprank.experiment.trial import Outcome
+from toprank.experiment.trial import Outcome, content_of
 
 if TYPE_CHECKING:
     import polars
