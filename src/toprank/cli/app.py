@@ -21,7 +21,6 @@ from toprank.cli.describe import describe
 from toprank.cli.diff import diff
 from toprank.cli.distill import distill
 from toprank.cli.drift import drift
-from toprank.cli.errors import is_bad_input, sentence_of
 from toprank.cli.evaluate import evaluate
 from toprank.cli.experiment import benchmark, export, methods, resume, show
 from toprank.cli.explain import explain
@@ -29,7 +28,14 @@ from toprank.cli.fit import fit
 from toprank.cli.terminal import make_console
 from toprank.cli.topk import topk
 from toprank.cli.warmup import warmup
+from toprank.errors import InputError
 from toprank.words.visible import visible
+
+OF_THE_WORLD = (OSError, ImportError, MemoryError)
+"""Errors from files, missing packages and lack of memory."""
+
+CHECKS_OF_SKLEARN = "sklearn.utils"
+"""The package in which scikit-learn checks parameters and tables; it raises errors of several classes."""
 
 app = typer.Typer(
     name="toprank",
@@ -142,3 +148,31 @@ def _fail(sentence: str, code: int) -> int:
     if sentence:
         make_console(stderr=True).print(Text(sentence, style="red"), soft_wrap=True)
     return code
+
+
+def is_bad_input(error: BaseException) -> bool:
+    """Return True if an error is about user input; all others are bugs in toprank.
+
+    The library refuses input with `InputError`. A plain ValueError or TypeError comes from Python or numpy, for example
+    when our own code adds arrays of different lengths.
+    """
+    if isinstance(error, (InputError, *OF_THE_WORLD)):
+        return True
+    return isinstance(error, ValueError | TypeError) and _is_of_sklearn(error)
+
+
+def _is_of_sklearn(error: BaseException) -> bool:
+    """Return True if a check of scikit-learn raised the error, judged by its class and by where it was raised."""
+    frames = [frame for frame, _ in traceback.walk_tb(error.__traceback__)]
+    origin = frames[-1].f_globals.get("__name__", "") if frames else ""
+    return any(f"{module}.".startswith(f"{CHECKS_OF_SKLEARN}.") for module in (type(error).__module__, origin))
+
+
+def sentence_of(error: BaseException) -> str:
+    """Return the message of an error on one line."""
+    if isinstance(error, OSError) and error.strerror:
+        place = f" {str(error.filename)!r}" if error.filename else ""
+        return f"The file{place} cannot be read or written: {error.strerror}."
+    if isinstance(error, MemoryError):
+        return "Out of memory. Hint: use fewer rows or columns, or Parquet."
+    return " ".join(str(error).split()) or type(error).__name__

@@ -11,7 +11,7 @@ from rich.console import Group, RenderableType
 from rich.padding import Padding
 from rich.text import Text
 
-from toprank.cli.show import facts, grid, percent, rules_list
+from toprank.cli.show import Facts, grid, percent, rules_list
 from toprank.cli.terminal import Terminal
 from toprank.words.counts import count, plural
 from toprank.workflow.curves import curve_table, judged_points
@@ -132,7 +132,7 @@ def choice_facts(selection: Selection, why: str = "") -> RenderableType:
         ("judged by", f"{judged_in_words(selection.judged_by)}; in brackets: "
         f"{100 * selection.recall.level:.0f} % confidence interval"),
     ]  # fmt: skip
-    return facts(rows)
+    return Facts(rows)
 
 
 def _cut_in_words(cut: Cut, n_taken: float) -> str:

@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 import numpy as np
 import typer
 
-from toprank.cli.errors import InputError
+from toprank.cli.csv_text import CsvFormat
 from toprank.cli.experiment import Jobs, check_packages, show_progress
+from toprank.cli.fit import read_history, read_later
 from toprank.cli.options import (
     AsJson,
     Budget,
@@ -28,7 +29,11 @@ from toprank.cli.options import (
     parse_budget,
     parse_value,
 )
+from toprank.cli.reading import check_readable
+from toprank.cli.show import Facts, grid, percent
 from toprank.cli.terminal import Terminal
+from toprank.cli.writing import write_table
+from toprank.errors import InputError
 from toprank.register import BY_COMMAND, BY_NAME
 from toprank.words.counts import count, plural
 
@@ -87,9 +92,6 @@ def compare(
     toprank compare history.csv --label fraud --budget 500 --methods metaap,xgboost --minutes 10
     """
     terminal = Terminal(as_json=as_json, quiet=quiet)
-    from toprank.cli.csv_text import CsvFormat
-    from toprank.cli.fit import read_history
-    from toprank.cli.reading import check_readable
     from toprank.workflow import recommend
 
     check_readable(table)
@@ -103,13 +105,13 @@ def compare(
     _check_folder(folder)
     left_out, csv_format = {"--id": id_columns, "--drop": drop}, CsvFormat.from_options(sep, encoding)
     features, values, pos_label = read_history(table, label, positive, left_out, terminal, csv_format)
-    is_positive = values == pos_label
-    judged = read_test(test, label, features, values, pos_label, terminal, csv_format)
-    note_large_budget(share, len(values if judged is None else judged[1]), "--budget", (test or table).name, terminal)
+    later = read_later(test, label, features, values, pos_label, terminal, csv_format)
+    judged = None if later is None else (later[0], later[1] == pos_label)
+    note_large_budget(share, len(values if later is None else later[1]), "--budget", (test or table).name, terminal)
     with terminal.working("Preparing"):
         names = _chosen(methods)
     how = {"methods": names, "budget": share, "n_splits": folds, "n_repeats": repeats, "minutes": minutes}
-    board = _run(features, is_positive, judged, how | {"n_workers": jobs}, terminal)
+    board = _run(features, values == pos_label, judged, how | {"n_workers": jobs}, terminal)
     written = _write(board, folder, table.name, terminal)
     options = {"--label": [label], "--id": id_columns, "--drop": drop, "--positive": positive and [positive],
                "--sep": sep and [sep], "--encoding": encoding and [encoding]}  # fmt: skip
@@ -133,29 +135,6 @@ def _print_readable(entry: Entry | None, command: str | None, terminal: Terminal
     if entry is not None:
         terminal.hint(f"\nOr, as a readable model, {entry.title}:")
         terminal.out.print(f"  {command}", style="dim", soft_wrap=True)
-
-
-def read_test(
-    path: Path | None,
-    label: str,
-    features: polars.DataFrame,
-    values: np.ndarray,
-    pos_label: Any,
-    terminal: Terminal,
-    csv_format: CsvFormat,
-) -> tuple[polars.DataFrame, np.ndarray] | None:
-    """Return the feature columns of the test cases, and which cases are positive; None without a test file."""
-    from toprank.cli.curve import read_validation
-
-    if path is None:
-        return None
-    other = next(value for value in np.unique(values).tolist() if value != pos_label)
-    seen, is_positive = read_validation(path, label, features, (other, pos_label), terminal, csv_format)
-    if is_positive.all() or not is_positive.any():
-        raise InputError(
-            f"All {len(is_positive):,} cases of {path.name} have the same outcome; expected both. Hint: add cases."
-        )
-    return seen, is_positive
 
 
 def _check_folder(folder: Path) -> None:
@@ -206,8 +185,6 @@ def _run(
 
 def _write(board: Leaderboard, folder: Path, table: str, terminal: Terminal) -> list[Path]:
     """Write the table and, if matplotlib is installed, the plot."""
-    from toprank.cli.writing import write_table
-
     folder.mkdir(exist_ok=True)
     written = [folder / "leaderboard.csv"]
     write_table(board.frame(), written[0])
@@ -298,7 +275,6 @@ def _print(
     board: Leaderboard, table: str, test: str | None, minutes: float, others: list[str], written: list[Path],
     terminal: Terminal,
 ) -> None:  # fmt: skip
-    from toprank.cli.show import grid, percent
 
     k = count(max(1, round(board.share * board.n_cases)))
     rate = percent(board.n_positives / board.n_cases)
@@ -348,7 +324,6 @@ def not_tried(methods: str | None) -> list[str]:
 
 def _print_left_out(left_out: Mapping[str, str], minutes: float, others: list[str], terminal: Terminal) -> None:
     """Print which methods are missing from the leaderboard: too slow, not installed, failed or not tried."""
-    from toprank.cli.show import facts
     from toprank.experiment.leaderboard import NO_TIME, NOT_INSTALLED
 
     slow = [title for title, reason in left_out.items() if reason.startswith(NO_TIME)]
@@ -364,7 +339,7 @@ def _print_left_out(left_out: Mapping[str, str], minutes: float, others: list[st
         lines.append(("not tried", f"{', '.join(others)}: compare them with --methods {','.join(others)}"))
     if lines:
         terminal.heading("Left out")
-        terminal.show(facts(lines))
+        terminal.show(Facts(lines))
 
 
 def _print_next(board: Leaderboard, entry: Entry, command: str | None, terminal: Terminal) -> None:

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from toprank.cli.errors import InputError
+from toprank.errors import InputError
 from toprank.words.counts import plural
 
 SEPARATORS = ",;\t|"

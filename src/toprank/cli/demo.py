@@ -2,15 +2,35 @@
 
 from __future__ import annotations
 
+import shlex
+import shutil
+import sys
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from rich.padding import Padding
+from rich.text import Text
 
-from toprank.cli.errors import InputError
+from toprank.cli.fit import fit_with_progress, make_estimator
 from toprank.cli.options import AsJson, Debug, Quiet
+from toprank.cli.show import (
+    Facts,
+    alerts_table,
+    flags_text,
+    gains_grid,
+    interval_text,
+    model_card,
+    page_facts,
+    page_text,
+    strengths_text,
+)
 from toprank.cli.terminal import Terminal
+from toprank.cli.topk import join_columns
+from toprank.cli.writing import write_table, write_text
+from toprank.errors import InputError
+from toprank.files.model_file import describe_model
 from toprank.register import DEFAULT_COMMAND
 
 if TYPE_CHECKING:
@@ -58,8 +78,6 @@ def demo(
     """
     terminal = Terminal(as_json=as_json, quiet=quiet)
     from toprank.budget import alerts_of_budget
-    from toprank.cli.page import page_facts
-    from toprank.files.model_file import describe_model
     from toprank.workflow.judging import gains, precision_interval
 
     _check(cases, out, seed)
@@ -118,8 +136,6 @@ def simulate(cases: int, seed: int) -> Campaign:
 
 def fit_model(history: polars.DataFrame, terminal: Terminal) -> Any:
     """Return the model to show."""
-    from toprank.cli.fit import fit_with_progress, make_estimator
-
     model = make_estimator(DEFAULT_COMMAND, (), {"budget": BUDGET}, history.columns)
     fit_with_progress(model, history.drop(LEFT_OUT), history["fraud"].to_numpy(), terminal)
     return model
@@ -127,17 +143,12 @@ def fit_model(history: polars.DataFrame, terminal: Terminal) -> Any:
 
 def make_alerts(model: Any, new: polars.DataFrame, k: int) -> polars.DataFrame:
     """Return the k cases most worth checking, with their amounts and outcomes."""
-    from toprank.cli.topk import join_columns
-
     top = model.top_k(new.drop(LEFT_OUT), k, reasons=3)
     return join_columns(top, new, ["case_id"], ["amount", "fraud"], "the campaign")
 
 
 def write_files(out: Path, model: Any, alerts: polars.DataFrame, campaign: Campaign) -> dict[str, str]:
     """Write all files to the folder and return a description of each."""
-    from toprank.cli.page import page_text
-    from toprank.cli.writing import write_table, write_text
-
     write_table(alerts, out / "alerts.csv")
     model.save(out / "model.toprank")
     write_text(f"{page_text(model)[1]}\n", out / PAGE)
@@ -155,7 +166,6 @@ def write_files(out: Path, model: Any, alerts: polars.DataFrame, campaign: Campa
 def _print_campaign(
     campaign: Campaign, info: dict[str, Any], alerts: polars.DataFrame, rates: HitRates, terminal: Terminal
 ) -> None:
-    from toprank.cli.show import alerts_table, model_card, strengths_text
 
     terminal.show(
         f"A simulated audit campaign: toprank learns from {campaign.history.height:,} audits of {YEARS[0]} "
@@ -172,13 +182,11 @@ def _print_campaign(
 
 
 def _print_judgement(campaign: Campaign, interval: Any, table: dict[str, Any], terminal: Terminal) -> None:
-    from toprank.cli.show import facts, gains_grid, interval_text
-
     base = float(campaign.new["fraud"].mean())  # type: ignore[arg-type]
     terminal.heading(f"What the ranking would have found in {campaign.year}, which was held out")
     terminal.show(gains_grid(table, campaign.new.height))
     terminal.hint("  Precision: share of frauds among the checked cases. Recall: share of all frauds found.")
-    terminal.show("", facts([
+    terminal.show("", Facts([
         ("average precision", interval_text(interval)),
         ("best possible", f"{campaign.optimal_average_precision:.3f}, known because the campaign is simulated"),
         ("in random order", f"{base:.3f}"),
@@ -186,11 +194,6 @@ def _print_judgement(campaign: Campaign, interval: Any, table: dict[str, Any], t
 
 
 def _print_flags(model: Any, terminal: Terminal) -> None:
-    from rich.padding import Padding
-    from rich.text import Text
-
-    from toprank.cli.page import flags_text
-
     title, text = flags_text(model)
     terminal.heading(title)
     terminal.show(text)
@@ -204,10 +207,8 @@ def _print_flags(model: Any, terminal: Terminal) -> None:
 
 
 def _print_next_steps(out: Path, files: dict[str, str], terminal: Terminal) -> None:
-    from toprank.cli.show import facts
-
     terminal.heading(f"Written to {out}{'' if str(out).endswith('/') else '/'} in {terminal.seconds:.1f} s")
-    terminal.show(facts(files.items()))
+    terminal.show(Facts(files.items()))
     terminal.heading("Try next")
     for command in next_commands(out):
         terminal.out.print(f"  {command}", soft_wrap=True)
@@ -215,9 +216,6 @@ def _print_next_steps(out: Path, files: dict[str, str], terminal: Terminal) -> N
 
 def next_commands(out: Path) -> list[str]:
     """Return commands to try on the files in the folder."""
-    import shlex
-    import shutil
-    import sys
 
     def file(name: str) -> str:
         return shlex.quote(str(out / name))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import zipfile
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -9,12 +10,33 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from toprank.cli.choice import show_tree
+from toprank.cli.columns import choose_positive, label_values, outcomes
 from toprank.cli.csv_text import CsvFormat
-from toprank.cli.errors import InputError
 from toprank.cli.options import AsJson, Debug, Encoding, Positive, Quiet, Separator
-from toprank.cli.reading import SPREADSHEETS
+from toprank.cli.reading import SPREADSHEETS, TABLE_SUFFIXES, TableFile, check_readable
+from toprank.cli.show import (
+    card_lines,
+    classifier_card,
+    grid,
+    inside_facts,
+    model_card,
+    page_facts,
+    page_text,
+    percent,
+    rules_list,
+    rules_shown,
+    rules_title,
+    table_rows,
+)
 from toprank.cli.terminal import WIDTH, Terminal
+from toprank.errors import InputError
+from toprank.files.model_file import damage_in, load, read_model_info, read_model_parts, without_prefix
 from toprank.register import entry_of
+from toprank.tree.columns import Column
+from toprank.words.counts import count, plural
+from toprank.words.numbers import number_text
+from toprank.workflow.curves import choice_dict
 
 if TYPE_CHECKING:
     import numpy as np
@@ -96,9 +118,6 @@ class _Limits:
 
 
 def _describe_model(path: Path, terminal: Terminal, limits: _Limits) -> None:
-    from toprank.cli.show import rules_list, rules_shown, rules_title
-    from toprank.files.model_file import read_model_parts
-
     info, arrays = read_model_parts(path)
     if entry_of(info["class"]).kind == "curve":
         _describe_curve(path, info, terminal, limits)
@@ -132,7 +151,6 @@ def _describe_model(path: Path, terminal: Terminal, limits: _Limits) -> None:
 def _print_exactly(path: Path, terminal: Terminal) -> None:
     """Print the exact text of a model: all trees of a forest, the chosen tree of a curve."""
     from toprank.export import to_text
-    from toprank.files.model_file import load, read_model_info
 
     info = read_model_info(path)
     if not (entry_of(info["class"]).has_leaves or entry_of(info["class"]).has_page):
@@ -158,10 +176,7 @@ def _print_exactly(path: Path, terminal: Terminal) -> None:
 
 def _describe_curve(path: Path, info: dict[str, Any], terminal: Terminal, limits: _Limits) -> None:
     """Show what a file with a cost-optimal curve holds, with the choice and the rules of the chosen tree."""
-    from toprank.cli.choice import show_tree
-    from toprank.files.model_file import load
     from toprank.rankers.curve.changes import positive_rules
-    from toprank.workflow.curves import choice_dict
 
     with terminal.working(f"Loading {path.name}"):
         curve = load(path)
@@ -176,9 +191,6 @@ def _describe_curve(path: Path, info: dict[str, Any], terminal: Terminal, limits
 
 def _describe_classifier(path: Path, info: dict[str, Any], terminal: Terminal, limits: _Limits) -> None:
     """Show what a file with a classifier holds: its classes, and the rules of a tree, which have no rank."""
-    from toprank.cli.show import classifier_card, rules_list, rules_title
-    from toprank.files.model_file import load
-
     rules = []
     if entry_of(info["class"]).has_leaves:
         with terminal.working(f"Loading {path.name}"):
@@ -208,9 +220,6 @@ def _print_model(
     card_shares: list[float] | None = None,
 ) -> None:
     """Print the card of a model, with how it orders rows inside leaves, and optionally its columns."""
-    from toprank.cli.fit import inside_facts
-    from toprank.cli.show import model_card
-
     more = [*inside_facts(inside, alone), *_provenance(info, all_facts=limits.all_facts)]
     terminal.show(model_card(info, more, is_chosen=is_chosen, card_shares=card_shares))
     if not limits.all_facts:
@@ -243,9 +252,6 @@ def _provenance(info: dict[str, Any], *, all_facts: bool) -> list[tuple[str, str
 
 def _print_columns(info: dict[str, Any], shares: list[tuple[str, list[float]]], terminal: Terminal) -> None:
     """Print the columns of a model, with the named shares of each and their categories."""
-    from toprank.cli.show import grid
-    from toprank.tree.columns import Column
-
     terminal.heading("Columns")
     columns = [Column.from_dict(column) for column in info["columns"]]
     rows = [
@@ -267,8 +273,6 @@ def _parameter(value: Any) -> Any:
         return repr(value) if isinstance(value, str) else value
     if "ranker" not in value:
         return value["float"]
-    import inspect
-
     import toprank
 
     defaults = inspect.signature(getattr(toprank, value["ranker"])).parameters
@@ -303,7 +307,6 @@ class _Read:
 
 def _read_tree(path: Path, info: dict[str, Any], arrays: dict[str, np.ndarray], width: int, limits: _Limits) -> _Read:
     """Return what the arrays of a tree show without scikit-learn; nothing for a forest."""
-    from toprank.cli.show import card_lines, table_rows
     from toprank.explain import MAX_LEAVES, Covers, PathCounts, checked_leaf_rates, leaf_rules
     from toprank.export import (
         CARD_TITLE,
@@ -314,14 +317,9 @@ def _read_tree(path: Path, info: dict[str, Any], arrays: dict[str, np.ndarray], 
         scorecard_summary,
         scorecard_table,
     )
-    from toprank.files.model_file import damage_in, without_prefix
-    from toprank.tree.columns import Column
     from toprank.tree.structure import Tree, check_columns
 
     if entry_of(info["class"]).has_page:
-        from toprank.cli.page import page_facts, page_text
-        from toprank.files.model_file import load
-
         model = load(path)
         return _Read(page=page_text(model, limits.max_rules), page_facts=page_facts(model, limits.max_rules))
     if info["figures"].get("n_trees") or not entry_of(info["class"]).has_leaves:
@@ -358,10 +356,6 @@ def _read_tree(path: Path, info: dict[str, Any], arrays: dict[str, np.ndarray], 
 def _describe_table(
     path: Path, label: str | None, positive: str | None, csv_format: CsvFormat, terminal: Terminal
 ) -> None:
-    from toprank.cli.columns import choose_positive, label_values, outcomes
-    from toprank.cli.reading import TABLE_SUFFIXES, TableFile, check_readable
-    from toprank.cli.show import grid, percent
-    from toprank.words.counts import count, plural
 
     check_readable(path, (".toprank", *TABLE_SUFFIXES))
     with terminal.working(f"Reading {path.name}"):
@@ -436,8 +430,6 @@ def describe_column(column: polars.Series) -> dict[str, Any]:
 
 def _values_text(known: polars.Series, kind: str, distinct: int) -> str:
     """Return the range of numbers, or the most common categories."""
-    from toprank.words.numbers import number_text
-
     if len(known) == 0:
         return "all missing"
     if kind == "other":

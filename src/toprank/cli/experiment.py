@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from toprank.cli.errors import InputError
 from toprank.cli.options import AsJson, Debug, Quiet
+from toprank.cli.show import grid
 from toprank.cli.terminal import Terminal
+from toprank.errors import InputError
 from toprank.words.counts import plural
 
 if TYPE_CHECKING:
@@ -148,7 +149,6 @@ def export(
 def methods(as_json: AsJson = False, quiet: Quiet = False, debug: Debug = False) -> None:
     """List the methods that plans and `toprank compare` know by name."""
     terminal = Terminal(as_json=as_json, quiet=quiet)
-    from toprank.cli.show import grid
     from toprank.experiment import list_methods
 
     known = list_methods()

@@ -7,9 +7,12 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from toprank.cli.errors import InputError
+from toprank.cli.csv_text import CsvFormat
 from toprank.cli.options import AsJson, Debug, Encoding, ModelFile, Quiet, Separator
+from toprank.cli.reading import check_readable
 from toprank.cli.terminal import Terminal
+from toprank.cli.topk import load_and_read
+from toprank.errors import InputError
 from toprank.words.counts import plural
 from toprank.words.nearest import did_you_mean
 
@@ -42,10 +45,6 @@ def explain(
     toprank explain model.toprank new.csv --row 41
     """
     terminal = Terminal(as_json=as_json, quiet=quiet)
-    from toprank.cli.csv_text import CsvFormat
-    from toprank.cli.reading import check_readable
-    from toprank.cli.scoring import load_and_read
-
     check_readable(table)
     if (row is None) == (case is None):
         got = "neither --row nor --id" if row is None else "both --row and --id"

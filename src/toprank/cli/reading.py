@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from toprank.cli.csv_text import SAMPLE, CsvFormat, CsvText, read_csv_text
-from toprank.cli.errors import InputError
+from toprank.errors import InputError
 from toprank.words.counts import plural
 from toprank.words.nearest import did_you_mean
 

@@ -15,7 +15,7 @@ from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from toprank.cli.errors import InputError
+from toprank.errors import InputError
 from toprank.files.atomic import check_target, write_atomically
 from toprank.words.counts import plural
 
