@@ -14,16 +14,13 @@ from toprank.cli.csv_text import CsvFormat
 from toprank.cli.experiment import Jobs, check_packages, show_progress
 from toprank.cli.fit import read_history, read_later
 from toprank.cli.options import (
-    AsJson,
     Budget,
-    Debug,
     Drop,
     Encoding,
     History,
     Ids,
     Label,
     Positive,
-    Quiet,
     Separator,
     note_large_budget,
     parse_budget,
@@ -61,6 +58,7 @@ Folds = Annotated[
 
 
 def compare(
+    terminal: Terminal,
     table: History,
     label: Label,
     id_columns: Ids = None,
@@ -80,9 +78,6 @@ def compare(
     ] = None,
     sep: Separator = None,
     encoding: Encoding = None,
-    as_json: AsJson = False,
-    quiet: Quiet = False,
-    debug: Debug = False,
 ) -> None:
     r"""Compare rankers and baselines on a file of past cases, and recommend one.
 
@@ -91,7 +86,6 @@ def compare(
     toprank compare history.csv --label fraud --test later.csv
     toprank compare history.csv --label fraud --budget 500 --methods metaap,xgboost --minutes 10
     """
-    terminal = Terminal(as_json=as_json, quiet=quiet)
     from toprank.workflow import recommend
 
     check_readable(table)
@@ -124,7 +118,7 @@ def compare(
         "recommendation": advice["recommendation"], "next": command, "files": written,
     })  # fmt: skip
     _print(board, table.name, None if test is None else test.name, minutes, not_tried(methods), written, terminal)
-    if fitted is not None and not (quiet or as_json):
+    if fitted is not None and not (terminal.quiet or terminal.as_json):
         _print_next(board, fitted, command, terminal)
         if not fitted.is_readable:
             _print_readable(*readable_command(board, table, options, budget), terminal)

@@ -17,13 +17,10 @@ from toprank.cli.columns import note_lone_column
 from toprank.cli.csv_text import CsvFormat
 from toprank.cli.fit import check_settings, fit_with_progress, read_history, read_later
 from toprank.cli.options import (
-    AsJson,
-    Debug,
     Drop,
     Encoding,
     Ids,
     Positive,
-    Quiet,
     Separator,
     note_large_budget,
     parse_budget,
@@ -96,6 +93,7 @@ Settings = Annotated[
 
 
 def curve(
+    terminal: Terminal,
     file: Annotated[Path, typer.Argument(metavar="FILE", help="Past cases: CSV, TSV or Parquet; or a saved curve.")],
     label: Annotated[str | None, typer.Option(metavar="COLUMN", help="Column with the outcome.")] = None,
     id_columns: Ids = None,
@@ -128,9 +126,6 @@ def curve(
     jobs: Jobs = None,
     sep: Separator = None,
     encoding: Encoding = None,
-    as_json: AsJson = False,
-    quiet: Quiet = False,
-    debug: Debug = False,
 ) -> None:
     r"""Train a tree for every trade-off of false alarms and missed positives, and choose one.
 
@@ -139,7 +134,6 @@ def curve(
     toprank curve curve.toprank --k 200
     toprank curve history.csv --label fraud --k 200 --from-k 100 --plot curve.png
     """
-    terminal = Terminal(as_json=as_json, quiet=quiet)
     target = read_target({"k": k, "max_fpr": max_fpr, "min_recall": min_recall, "cost_ratio": cost_ratio})
     before = None if from_k is None else parse_budget(from_k, "--from-k")
     if before is not None and not (target or max_leaves):

@@ -14,7 +14,6 @@ from rich.padding import Padding
 from rich.text import Text
 
 from toprank.cli.fit import fit_with_progress, make_estimator
-from toprank.cli.options import AsJson, Debug, Quiet
 from toprank.cli.show import (
     Facts,
     alerts_table,
@@ -61,14 +60,12 @@ class Campaign:
 
 
 def demo(
+    terminal: Terminal,
     cases: Annotated[int, typer.Option(metavar="N", help="Simulated cases, over four years.")] = 40_000,
     out: Annotated[Path, typer.Option("--out", "-o", metavar="FOLDER", help="Folder for the files.")] = Path(
         "toprank-demo"
     ),
     seed: Annotated[int, typer.Option(metavar="N", help="Random seed; each one gives another campaign.")] = 0,
-    as_json: AsJson = False,
-    quiet: Quiet = False,
-    debug: Debug = False,
 ) -> None:
     r"""Simulate an audit campaign, train on the earlier years, rank the last one, and show the alerts.
 
@@ -76,7 +73,6 @@ def demo(
     toprank demo
     toprank demo --cases 200000 --seed 7 --out campaign
     """
-    terminal = Terminal(as_json=as_json, quiet=quiet)
     from toprank.budget import alerts_of_budget
     from toprank.workflow.judging import gains, precision_interval
 
@@ -100,7 +96,7 @@ def demo(
         "optimal_average_precision": campaign.optimal_average_precision,
         "gains": table, "alerts": alerts.head(ALERTS_SHOWN).to_dicts(),
     } | page_facts(model))  # fmt: skip
-    if not (quiet or as_json):
+    if not (terminal.quiet or terminal.as_json):
         _print_campaign(campaign, info, alerts, model.rates_, terminal)
         _print_judgement(campaign, interval, table, terminal)
         _print_flags(model, terminal)

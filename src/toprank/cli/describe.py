@@ -13,7 +13,7 @@ import typer
 from toprank.cli.choice import show_tree
 from toprank.cli.columns import choose_positive, label_values, outcomes
 from toprank.cli.csv_text import CsvFormat
-from toprank.cli.options import AsJson, Debug, Encoding, Positive, Quiet, Separator
+from toprank.cli.options import Encoding, Positive, Separator
 from toprank.cli.reading import SPREADSHEETS, TABLE_SUFFIXES, TableFile, check_readable
 from toprank.cli.show import (
     card_lines,
@@ -57,6 +57,7 @@ YEARS = (1900, 2100)
 
 
 def describe(
+    terminal: Terminal,
     file: Annotated[Path, typer.Argument(metavar="FILE", help="Model file, or a table: CSV, TSV or Parquet.")],
     label: Annotated[str | None, typer.Option(metavar="COLUMN", help="Tables: column with the outcome.")] = None,
     positive: Positive = None,
@@ -78,9 +79,6 @@ def describe(
     ] = False,
     sep: Separator = None,
     encoding: Encoding = None,
-    as_json: AsJson = False,
-    quiet: Quiet = False,
-    debug: Debug = False,
 ) -> None:
     r"""Show what a model file or a table holds.
 
@@ -90,7 +88,6 @@ def describe(
     toprank describe model.toprank --exact > tree.txt
     toprank describe history.csv --label fraud
     """
-    terminal = Terminal(as_json=as_json, quiet=quiet)
     is_sheet = file.name.lower().endswith(SPREADSHEETS)  # some spreadsheets are zip files too
     if file.name.lower().endswith(".toprank") or (file.is_file() and not is_sheet and zipfile.is_zipfile(file)):
         if exact:

@@ -11,12 +11,9 @@ from rich.text import Text
 from toprank.cli.columns import as_labels, known_outcomes, model_features, text_columns
 from toprank.cli.csv_text import CsvFormat
 from toprank.cli.options import (
-    AsJson,
-    Debug,
     Encoding,
     Ids,
     Positive,
-    Quiet,
     RawText,
     Separator,
     split_names,
@@ -39,6 +36,7 @@ ROWS_PRINTED = 10
 
 
 def diff(
+    terminal: Terminal,
     old: Annotated[Path, typer.Argument(metavar="OLD", help="Model file of the earlier version.")],
     new: Annotated[Path, typer.Argument(metavar="NEW", help="Model file of the later version.")],
     table: Annotated[Path, typer.Argument(metavar="FILE", help="Cases that neither version was trained on.")],
@@ -61,9 +59,6 @@ def diff(
     raw_text: RawText = False,
     sep: Separator = None,
     encoding: Encoding = None,
-    as_json: AsJson = False,
-    quiet: Quiet = False,
-    debug: Debug = False,
 ) -> None:
     r"""Compare two versions of a model: is the later one better, which cases move, what changed inside.
 
@@ -71,7 +66,6 @@ def diff(
     toprank diff old.toprank new.toprank checked.csv --label fraud --k 500
     toprank diff old.toprank new.toprank new.csv --id case_id -o moved.csv
     """
-    terminal = Terminal(as_json=as_json, quiet=quiet)
     from toprank.workflow import compare_versions
 
     check_readable(table)

@@ -12,16 +12,13 @@ from toprank.cli.columns import note_lone_column, note_readings
 from toprank.cli.csv_text import CsvFormat
 from toprank.cli.fit import compiling, make_estimator, read_history, read_later
 from toprank.cli.options import (
-    AsJson,
     Budget,
-    Debug,
     Drop,
     Encoding,
     History,
     Ids,
     Label,
     Positive,
-    Quiet,
     Separator,
     find_model,
     note_large_budget,
@@ -40,6 +37,7 @@ if TYPE_CHECKING:
 
 
 def distill(
+    terminal: Terminal,
     history: History,
     label: Label,
     out: Annotated[Path, typer.Option("--out", "-o", metavar="FILE", help="Model file of the student to write.")],
@@ -70,9 +68,6 @@ def distill(
     ] = 5,
     sep: Separator = None,
     encoding: Encoding = None,
-    as_json: AsJson = False,
-    quiet: Quiet = False,
-    debug: Debug = False,
 ) -> None:
     r"""Teach a readable model what a better one has learned, and save it.
 
@@ -82,7 +77,6 @@ def distill(
     toprank distill history.csv --label fraud --teacher metaap-forest --student red-flags -o student.toprank
     toprank distill history.csv --label fraud --student tree --set max_depth=4 --test later.csv -o student.toprank
     """
-    terminal = Terminal(as_json=as_json, quiet=quiet)
     inputs = [history, *([] if test is None else [test])]
     for path in inputs:
         check_readable(path)
@@ -112,7 +106,7 @@ def distill(
     note_readings(found.student, terminal)
     note_lone_column(found.student, features, values == pos_label, terminal)
     terminal.finish({"model": str(out), "seconds": round(terminal.seconds, 3)} | found.to_dict())
-    if not quiet:
+    if not terminal.quiet:
         _print(found, (history.name, None if test is None else test.name), out, repeat_ids(id_columns), terminal)
 
 

@@ -14,7 +14,7 @@ from rich.text import Text
 
 from toprank.cli.columns import check_finite
 from toprank.cli.csv_text import CsvFormat
-from toprank.cli.options import AsJson, Debug, Encoding, Quiet, RawText, Separator, find_model, split_names
+from toprank.cli.options import Encoding, RawText, Separator, find_model, split_names
 from toprank.cli.reading import as_numbers, check_readable, read_table
 from toprank.cli.show import Facts, interval_text, main_columns, percent, times
 from toprank.cli.terminal import Terminal
@@ -35,6 +35,7 @@ ROWS_JUDGED = 20
 
 
 def drift(
+    terminal: Terminal,
     reference: Annotated[Path, typer.Argument(metavar="REFERENCE", help="Earlier rows: CSV, CSV.gz or Parquet.")],
     new: Annotated[Path, typer.Argument(metavar="NEW", help="New rows, with the same columns.")],
     columns: Annotated[Names, typer.Option(metavar="COLUMNS", help="Columns to compare: a,b (default: all).")] = None,
@@ -63,9 +64,6 @@ def drift(
     raw_text: RawText = False,
     sep: Separator = None,
     encoding: Encoding = None,
-    as_json: AsJson = False,
-    quiet: Quiet = False,
-    debug: Debug = False,
 ) -> None:
     r"""Test whether new rows differ from a reference, and show where. Exit status 0 = no drift, 1 = drift, 2 = error.
 
@@ -73,7 +71,6 @@ def drift(
     toprank drift reference.csv new.csv --ignore case_id,fraud
     toprank drift 2023.parquet 2024.parquet --level 0.01 -o cells.csv
     """
-    terminal = Terminal(as_json=as_json, quiet=quiet)
     terminal.keep_hint = ""
     for path in (reference, new):
         check_readable(path)
@@ -99,7 +96,7 @@ def drift(
     found |= {"cells": found["cells"][:cells], "columns": before.columns, "out": None if out is None else str(out)}
     terminal.finish(found)
     _print(result, reference.name, new.name, cells, terminal)
-    if out is not None and not quiet:
+    if out is not None and not terminal.quiet:
         terminal.show(f"\nWrote {out} in {terminal.seconds:.1f} s.")
     if result.is_different:
         raise typer.Exit(1)

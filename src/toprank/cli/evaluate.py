@@ -10,7 +10,7 @@ import typer
 
 from toprank.cli.columns import as_labels, kind_in_words, known_outcomes
 from toprank.cli.csv_text import CsvFormat
-from toprank.cli.options import AsJson, Debug, Encoding, Label, ModelFile, Positive, Quiet, Separator
+from toprank.cli.options import Encoding, Label, ModelFile, Positive, Separator
 from toprank.cli.reading import as_numbers, check_readable
 from toprank.cli.show import Facts, chance_facts, expected, gains_grid, grid, interval_text, percent, times
 from toprank.cli.terminal import Terminal
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 
 
 def evaluate(
+    terminal: Terminal,
     model: ModelFile,
     table: Annotated[Path, typer.Argument(metavar="FILE", help="Cases with known outcomes.")],
     label: Label,
@@ -49,9 +50,6 @@ def evaluate(
     positive: Positive = None,
     sep: Separator = None,
     encoding: Encoding = None,
-    as_json: AsJson = False,
-    quiet: Quiet = False,
-    debug: Debug = False,
 ) -> None:
     r"""Compare a model's ranking of a file with the known outcomes.
 
@@ -59,7 +57,6 @@ def evaluate(
     toprank evaluate model.toprank checked.csv --label fraud --k 100
     toprank evaluate model.toprank checked.csv --label fraud --k 100 --k 500 --amount amount_eur
     """
-    terminal = Terminal(as_json=as_json, quiet=quiet)
     from toprank.workflow import judge
 
     check_readable(table)

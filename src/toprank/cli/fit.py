@@ -25,16 +25,13 @@ from toprank.cli.columns import (
 )
 from toprank.cli.csv_text import CsvFormat
 from toprank.cli.options import (
-    AsJson,
     Budget,
-    Debug,
     Drop,
     Encoding,
     History,
     Ids,
     Label,
     Positive,
-    Quiet,
     Separator,
     find_model,
     note_large_budget,
@@ -80,6 +77,7 @@ WORDS_BESIDE_MODELS = ("auto", "euclidean", "manhattan")
 
 
 def fit(
+    terminal: Terminal,
     history: History,
     label: Label,
     out: Annotated[Path, typer.Option("--out", "-o", metavar="FILE", help="Model file to write.")],
@@ -100,9 +98,6 @@ def fit(
     ] = None,
     sep: Separator = None,
     encoding: Encoding = None,
-    as_json: AsJson = False,
-    quiet: Quiet = False,
-    debug: Debug = False,
 ) -> None:
     r"""Train a model on a file of past cases and save it.
 
@@ -111,7 +106,6 @@ def fit(
     toprank fit history.parquet --label outcome --positive guilty --id case,name -o model.toprank
     toprank fit history.csv.gz --label fraud --model metaap-forest --set n_estimators=50 -o f.toprank
     """
-    terminal = Terminal(as_json=as_json, quiet=quiet)
     check_readable(history)
     check_output(out, inputs=[history])
     parameters = {"budget": parse_budget(budget)} if budget is not None else {}

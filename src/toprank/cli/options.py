@@ -16,9 +16,6 @@ from toprank.register import BY_COMMAND, Entry
 from toprank.words.counts import count, plural
 from toprank.words.nearest import did_you_mean
 
-AsJson = Annotated[bool, typer.Option("--json", help="Print the result as one JSON object, and nothing else.")]
-Debug = Annotated[bool, typer.Option("--debug", help="Show the traceback of an error.")]
-Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print no progress, notes or hints.")]
 History = Annotated[Path, typer.Argument(metavar="FILE", help="Past cases: CSV, TSV or Parquet.")]
 Budget = Annotated[
     str | None,

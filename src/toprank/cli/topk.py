@@ -13,12 +13,9 @@ import typer
 from toprank.cli.columns import model_features, text_columns
 from toprank.cli.csv_text import CsvFormat
 from toprank.cli.options import (
-    AsJson,
-    Debug,
     Encoding,
     Ids,
     ModelFile,
-    Quiet,
     RawText,
     Separator,
     note_large_budget,
@@ -45,6 +42,7 @@ FIGURES = ("rank", "row", "score", "hit_rate", "training_rate", "lift")
 
 
 def topk(
+    terminal: Terminal,
     model: ModelFile,
     table: Annotated[Path, typer.Argument(metavar="FILE", help="New cases: CSV, TSV or Parquet.")],
     k: Annotated[
@@ -70,9 +68,6 @@ def topk(
     raw_text: RawText = False,
     sep: Separator = None,
     encoding: Encoding = None,
-    as_json: AsJson = False,
-    quiet: Quiet = False,
-    debug: Debug = False,
 ) -> None:
     r"""List the k cases of a file most worth checking, best first, each with reasons.
 
@@ -83,7 +78,6 @@ def topk(
     toprank topk model.toprank new.parquet --k 500 --id case_id --keep amount -o alerts.csv
     toprank topk curve.toprank new.csv --chosen -o alerts.csv
     """
-    terminal = Terminal(as_json=as_json, quiet=quiet)
     from toprank.explain.reasons import MAX_REASONS
 
     check_readable(table)

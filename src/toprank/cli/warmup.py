@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 
-from toprank.cli.options import AsJson, Debug, Quiet
 from toprank.cli.terminal import Terminal
 
 N_ROWS = 400
@@ -16,9 +15,8 @@ WIDE_WEIGHT = 1e7
 """Integer weight whose sum needs more than 31 bits, so that the kernels for wide weights are compiled too."""
 
 
-def warmup(as_json: AsJson = False, quiet: Quiet = False, debug: Debug = False) -> None:
+def warmup(terminal: Terminal) -> None:
     """Compile and cache the numerical kernels now, so that later commands start at once."""
-    terminal = Terminal(as_json=as_json, quiet=quiet)
     steps: list[dict[str, Any]] = []
     with terminal.working("Loading the estimators") as update:
         for name, step in fits():
@@ -27,7 +25,7 @@ def warmup(as_json: AsJson = False, quiet: Quiet = False, debug: Debug = False) 
             step()
             steps.append({"name": name, "seconds": round(terminal.seconds - before, 3)})
     terminal.finish({"seconds": round(terminal.seconds, 3), "steps": steps})
-    if not quiet:
+    if not terminal.quiet:
         terminal.show(f"All kernels are compiled and cached ({terminal.seconds:.1f} s).")
 
 
