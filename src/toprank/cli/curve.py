@@ -366,7 +366,6 @@ def report(
 def _print_curve(
     model: CostOptimalCurve, file: Path, start: Selection | None, chosen: Selection | None, terminal: Terminal
 ) -> None:
-
     n_categorical = sum(column.is_categorical for column in model.columns_)
     rate = model.n_positives_ / model.n_cases_
     caveat = "" if model.held_out_points_ is not None else "; on the training data, which is optimistic"

@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from toprank.metrics import HitRates
 
 YEARS = (2021, 2022, 2023, 2024)
+YEAR = YEARS[-1]  # held out
 BUDGET = 0.02
 ALERTS_SHOWN = 5
 MIN_CASES = 2_000
@@ -52,11 +53,6 @@ class Campaign:
     history: polars.DataFrame
     new: polars.DataFrame
     optimal_average_precision: float
-
-    @property
-    def year(self) -> int:
-        """The held-out year."""
-        return YEARS[-1]
 
 
 def demo(
@@ -79,20 +75,23 @@ def demo(
     _check(cases, out, seed)
     with terminal.working("Simulating an audit campaign"):
         campaign = simulate(cases, seed)
-    model = fit_model(campaign.history, terminal)
+    history, new = campaign.history, campaign.new
+    model = make_estimator(DEFAULT_COMMAND, (), {"budget": BUDGET}, history.columns)
+    fit_with_progress(model, history.drop(LEFT_OUT), history["fraud"].to_numpy(), terminal)
     info = describe_model(model)
-    k = alerts_of_budget(model.budget, model.cutoff_, model.n_cases_, campaign.new.height)
-    with terminal.working(f"Ranking the {campaign.new.height:,} cases of {campaign.year}"):
-        features = campaign.new.drop(LEFT_OUT)
-        score, alerts = model.decision_function(features), make_alerts(model, campaign.new, k)
-    is_positive = campaign.new["fraud"].to_numpy() == 1
+    k = alerts_of_budget(model.budget, model.cutoff_, model.n_cases_, new.height)
+    with terminal.working(f"Ranking the {new.height:,} cases of {YEAR}"):
+        score = model.decision_function(new.drop(LEFT_OUT))
+        top = model.top_k(new.drop(LEFT_OUT), k, reasons=3)
+        alerts = join_columns(top, new, ["case_id"], ["amount", "fraud"], "the campaign")
+    is_positive = new["fraud"].to_numpy() == 1
     with terminal.working("Evaluating the ranking"):
         interval = precision_interval(is_positive, score)
-        table = gains(is_positive, score, campaign.new["amount"].to_numpy()).to_dict()
+        table = gains(is_positive, score, new["amount"].to_numpy()).to_dict()
     files = write_files(out, model, alerts, campaign)
     terminal.finish({
         "folder": str(out), "files": files, "seconds": round(terminal.seconds, 3), "info": info,
-        "year": campaign.year, "k": k, "average_precision": asdict(interval),
+        "year": YEAR, "k": k, "average_precision": asdict(interval),
         "optimal_average_precision": campaign.optimal_average_precision,
         "gains": table, "alerts": alerts.head(ALERTS_SHOWN).to_dicts(),
     } | page_facts(model))  # fmt: skip
@@ -130,19 +129,6 @@ def simulate(cases: int, seed: int) -> Campaign:
     return Campaign(history, new, optimal_average_precision(last.probability))
 
 
-def fit_model(history: polars.DataFrame, terminal: Terminal) -> Any:
-    """Return the model to show."""
-    model = make_estimator(DEFAULT_COMMAND, (), {"budget": BUDGET}, history.columns)
-    fit_with_progress(model, history.drop(LEFT_OUT), history["fraud"].to_numpy(), terminal)
-    return model
-
-
-def make_alerts(model: Any, new: polars.DataFrame, k: int) -> polars.DataFrame:
-    """Return the k cases most worth checking, with their amounts and outcomes."""
-    top = model.top_k(new.drop(LEFT_OUT), k, reasons=3)
-    return join_columns(top, new, ["case_id"], ["amount", "fraud"], "the campaign")
-
-
 def write_files(out: Path, model: Any, alerts: polars.DataFrame, campaign: Campaign) -> dict[str, str]:
     """Write all files to the folder and return a description of each."""
     write_table(alerts, out / "alerts.csv")
@@ -155,23 +141,20 @@ def write_files(out: Path, model: Any, alerts: polars.DataFrame, campaign: Campa
         "model.toprank": "the model",
         PAGE: "the model on a page, to read: red flags, then points for single columns",
         "history.csv": f"the {campaign.history.height:,} cases the model was trained on",
-        "new.csv": f"the {campaign.new.height:,} cases of {campaign.year}, with their outcomes",
+        "new.csv": f"the {campaign.new.height:,} cases of {YEAR}, with their outcomes",
     }
 
 
 def _print_campaign(
     campaign: Campaign, info: dict[str, Any], alerts: polars.DataFrame, rates: HitRates, terminal: Terminal
 ) -> None:
-
     terminal.show(
         f"A simulated audit campaign: toprank learns from {campaign.history.height:,} audits of {YEARS[0]} "
-        f"to {YEARS[-2]}, "
-        f"few of which found fraud, and says which {alerts.height:,} of the {campaign.new.height:,} "
-        "companies of "
-        f"{campaign.year} to check, and why.\n"
+        f"to {YEARS[-2]}, few of which found fraud, and says which {alerts.height:,} of the {campaign.new.height:,} "
+        f"companies of {YEAR} to check, and why.\n"
     )
     terminal.show(model_card(info))
-    terminal.heading(f"The {ALERTS_SHOWN} companies of {campaign.year} most worth checking")
+    terminal.heading(f"The {ALERTS_SHOWN} companies of {YEAR} most worth checking")
     shown = alerts.head(ALERTS_SHOWN).to_dicts()
     terminal.show(alerts_table(shown, ["case_id"], amount="amount", outcome="fraud"))
     terminal.hint(f"  {strengths_text(shown, rates)}")
@@ -179,7 +162,7 @@ def _print_campaign(
 
 def _print_judgement(campaign: Campaign, interval: Any, table: dict[str, Any], terminal: Terminal) -> None:
     base = float(campaign.new["fraud"].mean())  # type: ignore[arg-type]
-    terminal.heading(f"What the ranking would have found in {campaign.year}, which was held out")
+    terminal.heading(f"What the ranking would have found in {YEAR}, which was held out")
     terminal.show(gains_grid(table, campaign.new.height))
     terminal.hint("  Precision: share of frauds among the checked cases. Recall: share of all frauds found.")
     terminal.show("", Facts([
@@ -206,22 +189,15 @@ def _print_next_steps(out: Path, files: dict[str, str], terminal: Terminal) -> N
     terminal.heading(f"Written to {out}{'' if str(out).endswith('/') else '/'} in {terminal.seconds:.1f} s")
     terminal.show(Facts(files.items()))
     terminal.heading("Try next")
-    for command in next_commands(out):
-        terminal.out.print(f"  {command}", soft_wrap=True)
-
-
-def next_commands(out: Path) -> list[str]:
-    """Return commands to try on the files in the folder."""
-
-    def file(name: str) -> str:
-        return shlex.quote(str(out / name))
-
+    model, new, history, tree = (
+        shlex.quote(str(out / name)) for name in ("model.toprank", "new.csv", "history.csv", "tree.toprank")
+    )
     started = "python -m toprank" if sys.argv[0].endswith("__main__.py") else shlex.quote(sys.argv[0])
     program = "toprank" if shutil.which("toprank") else started
-    return [
-        f"{program} describe {file('model.toprank')}",
-        f"{program} topk {file('model.toprank')} {file('new.csv')} --k 20 --id case_id",
-        f"{program} evaluate {file('model.toprank')} {file('new.csv')} --label fraud --amount amount",
-        f"{program} fit {file('history.csv')} --label fraud --id case_id --drop year,amount --model metaap "
-        f"-o {file('tree.toprank')}",
-    ]
+    for command in (
+        f"describe {model}",
+        f"topk {model} {new} --k 20 --id case_id",
+        f"evaluate {model} {new} --label fraud --amount amount",
+        f"fit {history} --label fraud --id case_id --drop year,amount --model metaap -o {tree}",
+    ):
+        terminal.out.print(f"  {program} {command}", soft_wrap=True)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import inspect
 import zipfile
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -43,7 +42,6 @@ if TYPE_CHECKING:
     import polars
 
     from toprank.cli.reading import TableFile
-    from toprank.explain import Rule
     from toprank.tree.columns import Column
 
 CLASS_RULES_SHOWN = 16
@@ -93,7 +91,7 @@ def describe(
         if exact:
             _print_exactly(file, terminal)
         else:
-            _describe_model(file, terminal, _Limits(max_rules, max_conditions, all_facts))
+            _describe_model(file, terminal, max_rules, max_conditions, all_facts)
     elif exact:
         raise InputError(
             f"--exact prints the tree of a model file, but {file.name} is a table. Hint: leave --exact out."
@@ -105,44 +103,83 @@ def describe(
 # --- models -------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class _Limits:
-    """How much of a model to print; max_rules=None means as many rules as fit in 20 lines."""
-
-    max_rules: int | None
-    max_conditions: int
-    all_facts: bool
-
-
-def _describe_model(path: Path, terminal: Terminal, limits: _Limits) -> None:
+def _describe_model(
+    path: Path, terminal: Terminal, max_rules: int | None, max_conditions: int, all_facts: bool
+) -> None:
+    """Show what a model file holds; max_rules=None means as many rules as fit in 20 lines."""
     info, arrays = read_model_parts(path)
-    if entry_of(info["class"]).kind == "curve":
-        _describe_curve(path, info, terminal, limits)
+    entry = entry_of(info["class"])
+    found = {"kind": "model", "file": str(path), "info": info}
+    if entry.kind == "curve":
+        _describe_curve(path, found, terminal, all_facts)
         return
-    if not entry_of(info["class"]).ranks:
-        _describe_classifier(path, info, terminal, limits)
+    if not entry.ranks:
+        _describe_classifier(path, found, terminal, max_rules, all_facts)
         return
-    width = min(terminal.out.width, WIDTH)
-    read = _read_tree(path, info, arrays, width, limits)
-    rules = rules_shown(read.rules, width, limits.max_rules)
-    found = {"kind": "model", "file": str(path), "info": info, "rules": [rule.to_dict() for rule in read.rules]}
-    found |= {"scorecard": read.scorecard} if read.inside else {}
-    terminal.finish(found | read.page_facts)
-    _print_model(info, terminal, limits, inside=read.inside, alone=read.alone, card_shares=read.card_shares)
-    if rules and not read.alone:
-        terminal.heading(rules_title(len(rules), read.n_rules))
-        terminal.show(rules_list(rules, width))
-    if read.lines:
-        terminal.heading(read.title)
-        terminal.show(*read.lines)
-    if read.page:
-        title, text = read.page
+    exact = "; --exact prints the whole tree" if entry.has_leaves else ""
+    if entry.has_page:
+        exact = "; --exact prints every digit and category"
+        model = load(path)
+        title, text = page_text(model, max_rules)
+        terminal.finish(found | {"rules": []} | page_facts(model, max_rules))
+        _print_model(info, terminal, all_facts)
         terminal.heading(title)
         terminal.show(text)
-    if not limits.all_facts:
-        exact = "; --exact prints the whole tree" if entry_of(info["class"]).has_leaves else ""
-        exact = "; --exact prints every digit and category" if read.page else exact
+    elif info["figures"].get("n_trees") or not entry.has_leaves:
+        terminal.finish(found | {"rules": []})
+        _print_model(info, terminal, all_facts)
+    else:
+        _describe_tree(path, found, arrays, terminal, max_rules, max_conditions, all_facts)
+    if not all_facts:
         terminal.hint(f"\n`toprank describe {path} --all` shows more{exact}.")
+
+
+def _describe_tree(
+    path: Path, found: dict[str, Any], arrays: dict[str, np.ndarray], terminal: Terminal, max_rules: int | None,
+    max_conditions: int, all_facts: bool,
+) -> None:  # fmt: skip
+    """Show the first rules of a saved tree and the scorecard inside its leaves, without loading scikit-learn."""
+    from toprank.explain import MAX_LEAVES, Covers, PathCounts, checked_leaf_rates, leaf_rules
+    from toprank.export import (
+        CARD_TITLE,
+        checked_spread,
+        no_split_text,
+        scorecard_lines,
+        scorecard_shares,
+        scorecard_summary,
+        scorecard_table,
+    )
+    from toprank.tree.structure import Tree, check_columns
+
+    info, width = found["info"], min(terminal.out.width, WIDTH)
+    with damage_in(path):
+        tree = Tree.from_arrays(without_prefix(arrays, "tree_"))
+        columns = [Column.from_dict(column) for column in info["columns"]]
+        check_columns(tree, columns)
+        rules = leaf_rules(
+            tree,
+            columns,
+            PathCounts.from_arrays(without_prefix(arrays, "paths_"), tree),
+            checked_leaf_rates(arrays.get("leaf_rates"), tree),
+            covers=Covers.from_arrays(without_prefix(arrays, "covers_"), tree),
+            max_rules=max_rules or MAX_LEAVES,
+            max_conditions=max_conditions,
+        )
+        card = (tree.scoring, columns, checked_spread(arrays.get("points_spread"), tree.n_features))
+        scorecard, inside = table_rows(scorecard_table(*card)), scorecard_summary(*card)
+        alone = no_split_text(tree.n_leaves, inside, info["parameters"].get("ccp_alpha"))
+        lines = scorecard_lines(*card, width) if all_facts else card_lines(card, width)
+        card_shares = scorecard_shares(tree.scoring, card[2])
+    shown = rules_shown(rules, width, max_rules)
+    found |= {"rules": [rule.to_dict() for rule in rules]}
+    terminal.finish(found | ({"scorecard": scorecard} if inside else {}))
+    _print_model(info, terminal, all_facts, inside=inside, alone=alone, card_shares=card_shares)
+    if shown and not alone:
+        terminal.heading(rules_title(len(shown), tree.n_leaves))
+        terminal.show(rules_list(shown, width))
+    if lines:
+        terminal.heading(CARD_TITLE)
+        terminal.show(*lines)
 
 
 def _print_exactly(path: Path, terminal: Terminal) -> None:
@@ -171,7 +208,7 @@ def _print_exactly(path: Path, terminal: Terminal) -> None:
         terminal.write(text)  # not wrapped: one line per node
 
 
-def _describe_curve(path: Path, info: dict[str, Any], terminal: Terminal, limits: _Limits) -> None:
+def _describe_curve(path: Path, found: dict[str, Any], terminal: Terminal, all_facts: bool) -> None:
     """Show what a file with a cost-optimal curve holds, with the choice and the rules of the chosen tree."""
     from toprank.rankers.curve.changes import positive_rules
 
@@ -179,27 +216,27 @@ def _describe_curve(path: Path, info: dict[str, Any], terminal: Terminal, limits
         curve = load(path)
     chosen = curve.selected_
     rules = positive_rules(curve.path_[curve.base_point_].tree if chosen is None else chosen.tree)
-    found = {"kind": "model", "file": str(path), "info": info, "chosen": choice_dict(chosen)}
-    terminal.finish(found | {"rules": [rule.to_dict() for rule in rules]})
-    _print_model(info, terminal, limits, is_chosen=chosen is not None)
+    terminal.finish(found | {"chosen": choice_dict(chosen), "rules": [rule.to_dict() for rule in rules]})
+    _print_model(found["info"], terminal, all_facts, is_chosen=chosen is not None)
     show_tree(curve, chosen, rules, terminal)
     terminal.hint(f"\n`toprank curve {path}` lists all trees; its options choose another one.")
 
 
-def _describe_classifier(path: Path, info: dict[str, Any], terminal: Terminal, limits: _Limits) -> None:
+def _describe_classifier(
+    path: Path, found: dict[str, Any], terminal: Terminal, max_rules: int | None, all_facts: bool
+) -> None:
     """Show what a file with a classifier holds: its classes, and the rules of a tree, which have no rank."""
-    rules = []
+    info, rules = found["info"], []
     if entry_of(info["class"]).has_leaves:
         with terminal.working(f"Loading {path.name}"):
             rules = load(path).rule_list()
-    shown = [rule.to_dict() for rule in rules]
-    terminal.finish({"kind": "model", "file": str(path), "info": info, "rules": shown})
-    terminal.show(classifier_card(info, _provenance(info, all_facts=limits.all_facts)))
-    if limits.all_facts:
+    terminal.finish(found | {"rules": [rule.to_dict() for rule in rules]})
+    terminal.show(classifier_card(info, _provenance(info, all_facts=all_facts)))
+    if all_facts:
         _print_columns(info, [], terminal)
     if not rules:
         return
-    n_shown = min(len(rules), limits.max_rules or CLASS_RULES_SHOWN)
+    n_shown = min(len(rules), max_rules or CLASS_RULES_SHOWN)
     terminal.heading(rules_title(n_shown, len(rules), "from left to right in the tree", OF_TRAINING))
     terminal.show(rules_list(rules[:n_shown], min(terminal.out.width, WIDTH)))
     if len(rules) > n_shown:
@@ -209,7 +246,7 @@ def _describe_classifier(path: Path, info: dict[str, Any], terminal: Terminal, l
 def _print_model(
     info: dict[str, Any],
     terminal: Terminal,
-    limits: _Limits,
+    all_facts: bool,
     *,
     is_chosen: bool = False,
     inside: str = "",
@@ -217,9 +254,9 @@ def _print_model(
     card_shares: list[float] | None = None,
 ) -> None:
     """Print the card of a model, with how it orders rows inside leaves, and optionally its columns."""
-    more = [*inside_facts(inside, alone), *_provenance(info, all_facts=limits.all_facts)]
+    more = [*inside_facts(inside, alone), *_provenance(info, all_facts=all_facts)]
     terminal.show(model_card(info, more, is_chosen=is_chosen, card_shares=card_shares))
-    if not limits.all_facts:
+    if not all_facts:
         return
     shares = info["importances"]
     share_of = "share of points" if entry_of(info["class"]).has_page else "share of gain"
@@ -286,74 +323,12 @@ def _column_text(column: Column) -> str:
     return ", ".join(names[:CATEGORIES_SHOWN]) + (f" and {rest:,} more" if rest > 0 else "")
 
 
-@dataclass(frozen=True)
-class _Read:
-    """What a saved tree shows: its first rules, and the scorecard inside its leaves, as data and in words."""
-
-    rules: list[Rule] = field(default_factory=list)
-    n_rules: int = 0
-    scorecard: list[dict[str, Any]] = field(default_factory=list)
-    inside: str = ""
-    alone: str = ""
-    title: str = ""
-    lines: list[str] = field(default_factory=list)
-    card_shares: list[float] | None = None
-    page: tuple[str, str] | None = None
-    page_facts: dict[str, Any] = field(default_factory=dict)
-
-
-def _read_tree(path: Path, info: dict[str, Any], arrays: dict[str, np.ndarray], width: int, limits: _Limits) -> _Read:
-    """Return what the arrays of a tree show without scikit-learn; nothing for a forest."""
-    from toprank.explain import MAX_LEAVES, Covers, PathCounts, checked_leaf_rates, leaf_rules
-    from toprank.export import (
-        CARD_TITLE,
-        checked_spread,
-        no_split_text,
-        scorecard_lines,
-        scorecard_shares,
-        scorecard_summary,
-        scorecard_table,
-    )
-    from toprank.tree.structure import Tree, check_columns
-
-    if entry_of(info["class"]).has_page:
-        model = load(path)
-        return _Read(page=page_text(model, limits.max_rules), page_facts=page_facts(model, limits.max_rules))
-    if info["figures"].get("n_trees") or not entry_of(info["class"]).has_leaves:
-        return _Read()
-    with damage_in(path):
-        tree = Tree.from_arrays(without_prefix(arrays, "tree_"))
-        columns = [Column.from_dict(column) for column in info["columns"]]
-        check_columns(tree, columns)
-        found = leaf_rules(
-            tree,
-            columns,
-            PathCounts.from_arrays(without_prefix(arrays, "paths_"), tree),
-            checked_leaf_rates(arrays.get("leaf_rates"), tree),
-            covers=Covers.from_arrays(without_prefix(arrays, "covers_"), tree),
-            max_rules=limits.max_rules or MAX_LEAVES,
-            max_conditions=limits.max_conditions,
-        )
-        card = (tree.scoring, columns, checked_spread(arrays.get("points_spread"), tree.n_features))
-        return _Read(
-            found,
-            tree.n_leaves,
-            table_rows(scorecard_table(*card)),
-            inside := scorecard_summary(*card),
-            no_split_text(tree.n_leaves, inside, info["parameters"].get("ccp_alpha")),
-            CARD_TITLE,
-            scorecard_lines(*card, width) if limits.all_facts else card_lines(card, width),
-            scorecard_shares(tree.scoring, card[2]),
-        )
-
-
 # --- tables -------------------------------------------------------------------------------------------------
 
 
 def _describe_table(
     path: Path, label: str | None, positive: str | None, csv_format: CsvFormat, terminal: Terminal
 ) -> None:
-
     check_readable(path, (".toprank", *TABLE_SUFFIXES))
     with terminal.working(f"Reading {path.name}"):
         source = TableFile(path, csv_format)

@@ -126,7 +126,6 @@ def _print(
     out: Path | None,
     terminal: Terminal,
 ) -> None:
-
     old, new, table = names
     terminal.show(f"{old} (before) and {new} (after) on {table}")
     rows = [("cases", plural(found.n_cases, "case"))]

@@ -427,6 +427,11 @@ def chance_facts(is_near_chance: bool) -> list[tuple[str, str]]:
     return [("", NEAR_CHANCE)] if is_near_chance else []
 
 
+def share_text(interval: Any) -> str:
+    """Return a share with its interval: 33.1 % (28.4 % to 37.9 %)."""
+    return f"{percent(interval.value)} ({percent(interval.low)} to {percent(interval.high)})"
+
+
 def interval_text(interval: Any) -> str:
     """Return a figure with its interval: 0.331 (0.284 to 0.379)."""
     level = f"{100 * interval.level:.0f} % confidence"
