@@ -290,16 +290,12 @@ def quality_of(model: Any) -> dict[str, Any]:
     }
 
 
-def rules_of(model: Any) -> list[Rule]:
-    """Return the rules of a tree, best first; none for a forest, which has too many to read."""
-    return model.rule_list() if hasattr(model, "tree_") else []
-
-
 def report(model: Any, out: Path, judged: dict[str, Any], given: tuple[str, str], terminal: Terminal) -> None:
     """Print the fitted model and the suggested next commands, with the label and the options --id as given."""
     from toprank.export import CARD_TITLE, no_split_text, scorecard_summary
 
-    info, rules = describe_model(model), rules_of(model)
+    info = describe_model(model)
+    rules: list[Rule] = model.rule_list() if hasattr(model, "tree_") else []  # a forest has too many to read
     width = min(terminal.out.width, WIDTH)
     shown = rules_shown(rules, width, None)
     terminal.finish(
@@ -333,7 +329,8 @@ def report(model: Any, out: Path, judged: dict[str, Any], given: tuple[str, str]
         terminal.show(*card_lines(card, width))
     label, ids = given
     terminal.hint(f"\nWrote {out} in {terminal.seconds:.1f} s.{_origin_of_budget(model)} Next:")
-    terminal.hint(f"  toprank topk {out} NEW_CASES.csv{_cases_option(model.budget)}{ids} -o alerts.csv")
+    cases = f" --k {model.budget}" if isinstance(model.budget, int) else ""  # `topk` reads a share from the model
+    terminal.hint(f"  toprank topk {out} NEW_CASES.csv{cases}{ids} -o alerts.csv")
     terminal.hint(f"  toprank evaluate {out} CHECKED_CASES.csv --label {shlex.quote(label)}")
 
 
@@ -346,8 +343,3 @@ def _origin_of_budget(model: Any) -> str:
         f" No --budget was given, so `topk` lists as large a share of new cases as were positive in training: {k} of "
         f"{count(model.n_cases_)}."
     )
-
-
-def _cases_option(budget: int | float | None) -> str:
-    """Return the --k option of `topk` for a budget in cases; none for a share, which `topk` reads from the model."""
-    return f" --k {budget}" if isinstance(budget, int) else ""

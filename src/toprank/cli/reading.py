@@ -73,7 +73,7 @@ class TableFile:
         self.path = path
         self._text: CsvText | None = None
         self._frame: polars.DataFrame | None = None
-        if is_parquet(path):
+        if path.name.lower().endswith(".parquet"):
             self._frame = _read_parquet(path)
         else:
             csv_format = csv_format or CsvFormat()
@@ -164,11 +164,6 @@ class TableFile:
 def read_table(path: Path, text_columns: Collection[str] = (), csv_format: CsvFormat | None = None) -> polars.DataFrame:
     """Read a CSV, TSV, TXT or Parquet file; see `TableFile.frame`."""
     return TableFile(path, csv_format).frame(text_columns)
-
-
-def is_parquet(path: Path) -> bool:
-    """Return True if the ending says Parquet."""
-    return path.name.lower().endswith(".parquet")
 
 
 def _read_parquet(path: Path) -> polars.DataFrame:

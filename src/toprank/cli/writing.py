@@ -169,9 +169,10 @@ def _write_cell(sheet: Any, row: int, place: int, value: Any, formats: dict[str,
     """Write a value with its type, never as a formula or a link."""
     if value is None or (isinstance(value, float) and math.isnan(value)):
         return
+    largest = EXACT_INTEGER if isinstance(value, int) else math.inf
     if isinstance(value, bool):
         sheet.write_boolean(row, place, value)
-    elif isinstance(value, int | float) and math.isfinite(value) and abs(value) <= _largest(value):
+    elif isinstance(value, int | float) and math.isfinite(value) and abs(value) <= largest:
         sheet.write_number(row, place, value)
     elif isinstance(value, datetime.datetime) and value.year >= 1900 and value.tzinfo is None:
         sheet.write_datetime(row, place, value, formats["time"])
@@ -179,7 +180,3 @@ def _write_cell(sheet: Any, row: int, place: int, value: Any, formats: dict[str,
         sheet.write_datetime(row, place, value, formats["date"])
     else:
         sheet.write_string(row, place, str(value))
-
-
-def _largest(value: int | float) -> float:
-    return EXACT_INTEGER if isinstance(value, int) else math.inf

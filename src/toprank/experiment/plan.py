@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from toprank.errors import InputError
-from toprank.experiment.measures import check_measure, find_measure
+from toprank.experiment.measures import check_measure
 from toprank.experiment.registry import Method, find_method
 
 TUNERS = ("grid", "halving", "optuna")
@@ -459,11 +459,6 @@ def _is_above_zero(value: Any) -> bool:
 
 def _is_int(value: Any, least: int) -> bool:
     return isinstance(value, int) and not isinstance(value, bool) and value >= least
-
-
-def measure_columns(measures: Sequence[str]) -> list[str]:
-    """Columns of results that the measures of a plan fill."""
-    return [column for name in measures for column in find_measure(name).columns]
 
 
 # --- values: "2-10", "20-100 by 10", lists of both, ranges for Optuna ---------------------------------------------

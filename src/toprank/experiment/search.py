@@ -43,18 +43,7 @@ class Tuning:
 
 @dataclass(frozen=True)
 class Tuner:
-    """How one method is tuned on one set of training rows.
-
-    Attributes
-    ----------
-    method : Method
-    use : MethodUse
-    reads : {"frame", "numbers", "scaled"}
-    scoring : str
-    random_state : int
-    before_fit : callable
-        Called before every fit: the time limit starts here.
-    """
+    """How one method is tuned on one set of training rows; `before_fit` is called before every fit, for time limits."""
 
     method: Method
     use: MethodUse
@@ -230,7 +219,7 @@ class FrameEncoder(TransformerMixin, BaseEstimator):
 
     def fit(self, X: Any, y: Any = None) -> FrameEncoder:
         """Learn medians, scales and categories of the training rows."""
-        numeric = [name for name in X.columns if _is_numeric(X[name])]
+        numeric = [name for name in X.columns if X[name].dtype.kind in "fiu"]
         others = [name for name in X.columns if name not in numeric]
         steps: list[Any] = [SimpleImputer(strategy="median", add_indicator=True, keep_empty_features=True)]
         if self.is_scaled:
@@ -248,10 +237,6 @@ class FrameEncoder(TransformerMixin, BaseEstimator):
     def transform(self, X: Any) -> np.ndarray:
         """Return the numbers as float64 in C order."""
         return np.ascontiguousarray(self.transformer_.transform(X), np.float64)
-
-
-def _is_numeric(column: Any) -> bool:
-    return column.dtype.kind in "fiu"
 
 
 def _as_text(frame: Any) -> Any:

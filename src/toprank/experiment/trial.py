@@ -148,7 +148,8 @@ class Cases(NamedTuple):
 
 def load_cases(table: PlanTable, folder: str | Path | None = None) -> Cases:
     """Cases of a table of a plan; the last few are remembered."""
-    return _load(tuple(sorted((key, _frozen(value)) for key, value in table.source.items())), str(folder or ""))
+    frozen = ((key, tuple(value) if isinstance(value, list) else value) for key, value in table.source.items())
+    return _load(tuple(sorted(frozen)), str(folder or ""))
 
 
 def content_of(table: PlanTable, folder: str | Path | None = None) -> str | None:
@@ -162,10 +163,6 @@ def content_of(table: PlanTable, folder: str | Path | None = None) -> str | None
         return hashlib.sha256(path.read_bytes()).hexdigest()[:16]
     except (OSError, ValueError):
         return None
-
-
-def _frozen(value: Any) -> Any:
-    return tuple(value) if isinstance(value, list) else value
 
 
 @lru_cache(maxsize=3)

@@ -188,23 +188,14 @@ def boosts(ensemble: Any, **how: Any) -> Any:
     return make
 
 
-def make_rus_boost(random_state: Any = 0, n_jobs: int | None = 1, max_depth: int = 1, **setting: Any) -> Any:
-    """AdaBoost with as many negatives as positives in every round. Rounds are sequential: one thread."""
-    from imblearn.ensemble import RUSBoostClassifier
+def trees(ensemble: str, parameter: str, **how: Any) -> Any:
+    """`make` of an ensemble of trees, one of whose parameters is that of its trees, by default 1."""
 
-    fixed = {"estimator": DecisionTreeClassifier(max_depth=max_depth), "random_state": random_state}
-    return RUSBoostClassifier(**fixed | setting)
+    def make(random_state: Any = 0, n_jobs: int | None = 1, **setting: Any) -> Any:
+        tree = DecisionTreeClassifier(**{parameter: setting.pop(parameter, 1)})
+        return recipe(ensemble, estimator=tree, **how)(random_state, n_jobs, **setting)
 
-
-def make_balanced_bagging(
-    random_state: Any = 0, n_jobs: int | None = 1, min_samples_leaf: int = 1, **setting: Any
-) -> Any:
-    """50 trees, each on a bootstrap sample reduced to as many negatives as positives."""
-    from imblearn.ensemble import BalancedBaggingClassifier
-
-    tree = DecisionTreeClassifier(min_samples_leaf=min_samples_leaf)
-    fixed = {"estimator": tree, "n_estimators": 50, "random_state": random_state, "n_jobs": n_jobs}
-    return BalancedBaggingClassifier(**fixed | setting)
+    return make
 
 
 BOOSTS = {"max_depth": (1, 3), "n_rounds": (10, 50)}
@@ -214,11 +205,14 @@ METHODS = [
     Method("balance-cascade", "BalanceCascade", "balanced", boosts(BalanceCascade, words=("random_state", None)),
            BOOSTS, "numbers", size=leaves,
            summary="10 AdaBoosts in sequence; negatives classified correctly are removed (Liu, Wu, Zhou 2009)."),
-    Method("rus-boost", "RUSBoost", "balanced", make_rus_boost,
+    Method("rus-boost", "RUSBoost", "balanced",  # one round after the other: one thread
+           trees("imblearn.ensemble:RUSBoostClassifier", "max_depth", words=("random_state", None)),
            {"max_depth": (1, 3), "n_estimators": (50, 200), "learning_rate": (0.1, 1.0)}, "numbers", ("imblearn",),
            size=leaves, summary="AdaBoost with random under-sampling in every round (imbalanced-learn)."),
-    Method("balanced-bagging", "Balanced bagging", "balanced", make_balanced_bagging, {"min_samples_leaf": (1, 3, 10)},
-           "numbers", ("imblearn",), size=leaves, summary="50 trees on balanced bootstraps (imbalanced-learn)."),
+    Method("balanced-bagging", "Balanced bagging", "balanced",
+           trees("imblearn.ensemble:BalancedBaggingClassifier", "min_samples_leaf", n_estimators=50),
+           {"min_samples_leaf": (1, 3, 10)}, "numbers", ("imblearn",), size=leaves,
+           summary="50 trees on balanced bootstraps (imbalanced-learn)."),
 ]  # fmt: skip
 for method in METHODS:
     register(method)
