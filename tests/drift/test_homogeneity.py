@@ -138,7 +138,7 @@ def all_choices(n, n_new):
 
 def all_choices_p_value_of_both(score, leaf, is_new, n_leaves):
     """Share of all choices of the new rows that are at least as extreme."""
-    groups = HeldOutGroups.from_scores(score, leaf, n_leaves, int(is_new.sum()))
+    groups = HeldOutGroups(score, leaf, n_leaves, int(is_new.sum()))
     counts = np.concatenate([groups.count(choice) for choice in all_choices(len(score), int(is_new.sum()))])
     return np.mean(groups.statistic(counts) <= groups.statistic(groups.count(is_new)) * (1 + 1e-9))
 
@@ -157,7 +157,7 @@ def held_out_rows(draw, max_rows=10):
 @given(held_out_rows())
 def test_the_statistic_is_that_of_the_rows(rows):
     score, leaf, is_new = rows
-    groups = HeldOutGroups.from_scores(score, leaf, 5, int(is_new.sum()))  # the last leaf has no rows
+    groups = HeldOutGroups(score, leaf, 5, int(is_new.sum()))  # the last leaf has no rows
     counts = groups.count(is_new)
     assert counts.sum() == is_new.sum()
     assert (counts <= groups.size).all()
@@ -179,7 +179,7 @@ def test_draws_agree_with_all_choices_for_every_table_of_the_same_margins(sizes,
     leaf = np.repeat(np.arange(len(sizes)), sizes)
     score = -leaf - (0.0 if is_constant else np.linspace(0, 0.9, len(leaf)))
     choices = all_choices(len(leaf), 6)
-    groups = HeldOutGroups.from_scores(score, leaf, len(sizes), 6)
+    groups = HeldOutGroups(score, leaf, len(sizes), 6)
     statistic = groups.statistic(np.concatenate([groups.count(choice) for choice in choices]))
     first = np.unique(statistic.round(9), return_index=True)[1]  # one choice for each value
     exact = np.array([np.mean(statistic <= statistic[i] * (1 + 1e-9)) for i in first])

@@ -71,14 +71,7 @@ def check_table_output(path: Path, inputs: Sequence[Path] = ()) -> None:
 def write_table(frame: polars.DataFrame, path: Path, *, raw: bool = False, shares: Collection[str] = ()) -> None:
     """Write a frame as CSV, TSV, Excel or Parquet, depending on the ending of the name.
 
-    Parameters
-    ----------
-    frame : polars.DataFrame
-    path : Path
-    raw : bool, default=False
-        Write text to CSV and TSV unchanged, even if a spreadsheet would run it.
-    shares : names
-        Columns that Excel shows as percentages.
+    `raw` leaves text in CSV and TSV unchanged, even if a spreadsheet would run it; Excel shows `shares` as percentages.
     """
     name = path.name.lower()
     assert name.endswith(OUTPUT_SUFFIXES)

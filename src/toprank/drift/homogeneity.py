@@ -247,7 +247,7 @@ def combined_p_value(
     >>> round(combined_p_value(-leaf.astype(float), leaf, is_new, n_leaves=2, bound=1.0), 3)
     0.022
     """
-    groups = HeldOutGroups.from_scores(score, leaf, n_leaves, int(np.count_nonzero(is_new)))
+    groups = HeldOutGroups(score, leaf, n_leaves, int(np.count_nonzero(is_new)))
     n_draws = n_permutations or automatic_draws(len(groups.size))
     at_most = groups.statistic(groups.count(is_new)) * (1 + 1e-9)  # ties may differ by rounding
     drawn = draw_counts(groups.size, groups.n_new, n_draws, np.random.default_rng(random_state))
@@ -256,57 +256,23 @@ def combined_p_value(
     return p_value if n_beyond else min(p_value, bound)
 
 
-@dataclass(frozen=True)
 class HeldOutGroups:
     """Held-out rows grouped by leaf and score, without their labels; the groups of a leaf are contiguous.
 
-    Attributes
-    ----------
-    group : int array of shape (n,)
-        Group of each row.
-    size, doubled_rank : int arrays of shape (n_groups,)
-        Rows of each group, and twice their midrank.
-    tied : int array of shape (n_scores,)
-        Rows of each score.
-    start : int array of shape (n_present,)
-        First group of each leaf that has rows.
-    p_value : float array
-        Fisher's p-values of all leaves for every count of new rows, concatenated.
-    offset : int array of shape (n_present,)
-        Start of each leaf's p-values.
-    n_leaves, n_new : int
+    `n_leaves` counts all leaves of the tree, `n_new` the new rows.
     """
 
-    group: NDArray[np.int64]
-    size: NDArray[np.int64]
-    doubled_rank: NDArray[np.int64]
-    tied: NDArray[np.int64]
-    start: NDArray[np.int64]
-    p_value: NDArray[np.float64]
-    offset: NDArray[np.int64]
-    n_leaves: int
-    n_new: int
-
-    @classmethod
-    def from_scores(
-        cls, score: NDArray[np.float64], leaf: NDArray[np.integer[Any]], n_leaves: int, n_new: int
-    ) -> HeldOutGroups:
-        """Groups of rows by their leaves and scores."""
-        tie, tied, doubled_rank = tied_groups(score)
-        code, group, size = np.unique(leaf.astype(np.int64) * len(tied) + tie, return_inverse=True, return_counts=True)
-        start = np.unique(code // len(tied), return_index=True)[1]
-        p_values = [fisher_by_count(int(rows), len(score), n_new) for rows in np.add.reduceat(size, start)]
-        return cls(
-            group=group,
-            size=size,
-            doubled_rank=doubled_rank[code % len(tied)],
-            tied=tied,
-            start=start,
-            p_value=np.concatenate(p_values),
-            offset=np.cumsum([0, *map(len, p_values[:-1])]),
-            n_leaves=n_leaves,
-            n_new=n_new,
-        )
+    def __init__(self, score: NDArray[np.float64], leaf: NDArray[np.integer[Any]], n_leaves: int, n_new: int) -> None:
+        tie, self.tied, doubled_rank = tied_groups(score)  # tied: rows of each score
+        n_scores = len(self.tied)
+        code = leaf.astype(np.int64) * n_scores + tie
+        code, self.group, self.size = np.unique(code, return_inverse=True, return_counts=True)
+        self.doubled_rank = doubled_rank[code % n_scores]
+        self.start = np.unique(code // n_scores, return_index=True)[1]  # first group of each leaf that has rows
+        of_leaf = [fisher_by_count(int(rows), len(score), n_new) for rows in np.add.reduceat(self.size, self.start)]
+        self.p_value = np.concatenate(of_leaf)  # Fisher's, of all leaves for every count of new rows
+        self.offset = np.cumsum([0, *map(len, of_leaf[:-1])])  # where those of a leaf start
+        self.n_leaves, self.n_new = n_leaves, n_new
 
     def count(self, is_new: NDArray[np.bool_]) -> NDArray[np.int64]:
         """New rows per group, of shape (1, n_groups)."""

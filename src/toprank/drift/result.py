@@ -95,16 +95,8 @@ def drift_cells(
     """All leaves of a tree with their held-out rows, largest differences first.
 
     The leaves are fixed by the training rows of the tree, so the held-out rows test them fairly; p-values are adjusted
-    for the number of leaves. Sorted by the absolute two-sample z-statistic of the shares.
-
-    Parameters
-    ----------
-    ranker : TreeRanker, fitted
-    leaf : int array of shape (n,)
-        Leaves of the held-out rows, 0 = the first in the order of the ranker.
-    is_new : bool array of shape (n,)
-    level : float
-        Level of the tests; intervals have the confidence 1 - level.
+    for the number of leaves. Sorted by the absolute two-sample z-statistic of the shares. `leaf` is that of each
+    held-out row, 0 = the first in the order of the ranker; intervals have the confidence 1 - level.
     """
     new = np.bincount(leaf[is_new], minlength=ranker.tree_.n_leaves)
     reference = np.bincount(leaf[~is_new], minlength=ranker.tree_.n_leaves)

@@ -228,15 +228,7 @@ def find_obstacle(
 ) -> str | None:
     """Why no difference could have been found, in one sentence; None if one could, or if the rows are the same.
 
-    Parameters
-    ----------
-    samples : TwoSamples
-    held_out : bool array of shape (n,)
-    score : array of the held-out rows
-    min_leaf : int
-        Smallest number of rows of each sample for the ranker to find a condition.
-    test_size, level : float
-        As given to the test.
+    `score` is that of the held-out rows; the ranker needs `min_leaf` rows of each sample to find a condition.
     """
     if samples.is_constant:
         return "There is nothing to compare: every column has a single value in both tables."

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from toprank.budget import cases_of_budget
 from toprank.datasets.frames import import_optional
 from toprank.experiment.leaderboard import BOOTSTRAPS, Leaderboard
 from toprank.experiment.measures import AT_CASES, RESAMPLED
@@ -262,8 +263,6 @@ def _write_parquet(X: Any, outcome: np.ndarray, path: Path) -> str:
 
 def check_share(budget: int | float | None, n_cases: int, n_positives: int) -> float:
     """Budget as a share of the cases, rounded for use in a name."""
-    from toprank.budget import cases_of_budget
-
     return max(round(cases_of_budget(budget, n_cases, n_positives) / n_cases, 6), 1e-6)
 
 

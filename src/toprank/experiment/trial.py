@@ -55,13 +55,8 @@ def run_trial(
 ) -> Outcome:
     """Outcome of a trial. Raises only on interrupts: an error is an outcome too.
 
-    Parameters
-    ----------
-    trial : Trial
-    folder : where to find tables by name
-    before_fit : called before every fit; it may raise TimeLimitError
-    is_alone : bool
-        False if other trials run in parallel threads: warnings, which all threads share, are then left alone.
+    Tables by name are in `folder`; `before_fit` may raise TimeLimitError. If other trials run in parallel threads
+    (`is_alone=False`), warnings, which all threads share, are left alone.
     """
     try:
         missing = find_method(trial.use.method).missing_packages
