@@ -15,6 +15,7 @@ from toprank.plots.style import (
     INK,
     PALETTE,
     SMALL_SIZE,
+    annotate,
     dress_axes,
     house_style,
     new_figure,
@@ -123,8 +124,7 @@ class CardDisplay(Display):
             with house_style(type(self).__name__):
                 for feature in shown[:1]:
                     self._draw(ax, feature)
-            self._keep(ax)
-            return self
+            return self._keep(ax)
         width = min(4, max(len(shown), 1))
         height = -(-max(len(shown), 1) // width)
         with house_style(type(self).__name__):
@@ -141,8 +141,7 @@ class CardDisplay(Display):
             for panel in axes:
                 _thin_ticks(panel)
                 _fit_title(panel)
-        self._keep(axes[0])
-        return self
+        return self._keep(axes[0])
 
     def _note(self, n_shown: int) -> str:
         """Return how a score adds up, and what is not drawn."""
@@ -228,8 +227,8 @@ def _draw_bars(ax: Axes, shape: Shape, column: Column) -> int:
     ax.axvline(0.0, color=FAINT, linewidth=0.9, zorder=1)
     for y, value in zip(at.tolist(), points.tolist(), strict=True):
         side = -1 if value < 0 else 1
-        ax.annotate(points_text(value), xy=(value, y), xytext=(3 * side, 0), textcoords="offset points", va="center",
-                    ha="left" if side > 0 else "right", fontsize=SMALL_SIZE - 2, color=INK)  # fmt: skip
+        look: dict[str, Any] = {"va": "center", "ha": "left" if side > 0 else "right", "fontsize": SMALL_SIZE - 2}
+        annotate(ax, points_text(value), (value, y), (3 * side, 0), **look)
     ax.set_yticks(at, [name for name, _ in bars], parse_math=False)
     ax.set_ylim(len(bars) - MOST_CATEGORIES - 1.5, len(bars) - 0.5)
     return len(order)

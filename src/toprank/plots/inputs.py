@@ -66,6 +66,25 @@ def check_series(values: Any, n: int, name: str, *, caller: str) -> dict[str, Fl
     }
 
 
+def check_objects(
+    given: Any, kind: type, name: str, *, caller: str, article: str = "", may_be_empty: bool = True
+) -> Any:
+    """A dictionary of objects of one kind with text keys."""
+    if not isinstance(given, Mapping) or not (given or may_be_empty):
+        found = "an empty one" if isinstance(given, Mapping) else type(given).__name__
+        raise InputTypeError(
+            f"'{name}' of {caller} must be a dictionary with {article}{kind.__name__} for every method. "
+            f"Got {found} instead."
+        )
+    for method, value in given.items():
+        if not isinstance(value, kind):
+            found = type(value).__name__
+            raise InputTypeError(
+                f"'{name}[{method!r}]' of {caller} must be {article}{kind.__name__}. Got {found} instead."
+            )
+    return {str(method): value for method, value in given.items()}
+
+
 def check_figures(values: Any, name: str, *, caller: str, n: int | None = None, rising: bool = False) -> Floats:
     """A read-only array of figures; None counts as NaN."""
     try:

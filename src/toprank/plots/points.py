@@ -11,13 +11,14 @@ import numpy as np
 from toprank.errors import InputError
 from toprank.metrics.operating_points import OperatingPoints
 from toprank.plots.inputs import Floats
+from toprank.plots.lines import draw_diagonal
 from toprank.plots.roc import HANDLE, LEGEND, LINE_HEIGHT, draw_curve
 from toprank.plots.style import (
     FAINT,
-    INK,
     SMALL_SIZE,
     TEXT_SIZE,
     MethodStyle,
+    annotate,
     axes_width,
     dress_axes,
     settle_layout,
@@ -83,8 +84,7 @@ def prepare_alerts(ax: Axes, panel: Sequence[OperatingPoints], limits: tuple[flo
     ax.set_ylim(-0.01 * top, min(1.08 * top, 101))
     ax.xaxis.set_major_locator(MaxNLocator(6))
     ax.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.10g}"))
-    look: dict[str, Any] = {"color": FAINT, "linestyle": (0, (2, 2)), "linewidth": 1.3, "zorder": 1.8}
-    ax.plot([0, 100], [0, 100], gid="random", transform=alerts_of_rates(ax, first), **look)
+    draw_diagonal(ax, transform=alerts_of_rates(ax, first))
 
 
 def prepare_zoom(ax: Axes, limits: tuple[float, float]) -> None:
@@ -93,7 +93,7 @@ def prepare_zoom(ax: Axes, limits: tuple[float, float]) -> None:
     low, high = (100 * end for end in limits)
     ax.set_xlim(low - 0.01 * (high - low), high + 0.01 * (high - low))
     ax.set_ylim(-1, 101)
-    ax.plot([0, 100], [0, 100], color=FAINT, linestyle=(0, (2, 2)), linewidth=1.3, zorder=1.8, gid="random")
+    draw_diagonal(ax)
 
 
 def draw_points(
@@ -140,11 +140,6 @@ def draw_ring(ax: Axes, place: tuple[float, float], style: MethodStyle, name: st
     return ax.plot(x, y, marker="o", linestyle="none", zorder=4, gid=f"selected: {name}", **look)[0]
 
 
-def has_ratio(points: OperatingPoints) -> bool:
-    """Whether the cost ratio of any point is known."""
-    return bool(np.isfinite(points.cost_ratio).any())
-
-
 def label_ratios(ax: Axes, points: OperatingPoints, chosen: int | None = None, transform: Any = None) -> None:
     """Write the cost ratio beside a few points along the curve where there is room, the chosen one first.
 
@@ -161,19 +156,9 @@ def label_ratios(ax: Axes, points: OperatingPoints, chosen: int | None = None, t
         boxes.append(_box(found, size / 2, scale))
         is_far = bool((np.abs(found - place) > size / 2 + AWAY * scale).any())
         thread = {"arrowstyle": "-", "color": FAINT, "linewidth": 0.7, "shrinkA": 0, "shrinkB": 4}
-        ax.annotate(
-            text,
-            tuple(ax.transData.inverted().transform(place).tolist()),
-            tuple(((found - place) / scale).tolist()),
-            textcoords="offset points",
-            ha="center",
-            va="center_baseline",
-            fontsize=SMALL_SIZE,
-            color=INK,
-            gid="label: ratio",
-            zorder=4,
-            arrowprops=thread if is_far else None,
-        )
+        look: dict[str, Any] = {"ha": "center", "va": "center_baseline", "gid": "label: ratio", "zorder": 4}
+        at, shift = ax.transData.inverted().transform(place).tolist(), ((found - place) / scale).tolist()
+        annotate(ax, text, tuple(at), tuple(shift), arrowprops=thread if is_far else None, **look)
 
 
 def _free_place(ax: Axes, place: Floats, half: Floats, obstacles: Floats, boxes: list[Box]) -> Floats | None:

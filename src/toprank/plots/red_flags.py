@@ -11,7 +11,18 @@ import numpy as np
 from toprank.errors import InputError
 from toprank.plots.display import Display
 from toprank.plots.inputs import check_figures, read_columns
-from toprank.plots.style import FAINT, INK, PALETTE, SMALL_SIZE, drawing, dress_axes, text_width, wrap, write_title
+from toprank.plots.style import (
+    FAINT,
+    INK,
+    PALETTE,
+    SMALL_SIZE,
+    annotate,
+    drawing,
+    dress_axes,
+    text_width,
+    wrap,
+    write_title,
+)
 from toprank.rankers.points.card_text import points_text
 from toprank.rankers.points.flag_text import CORRECTIONS, condition_texts, own_conditions, rule_lines, start_text
 from toprank.rankers.points.flags import flags_text, joined
@@ -66,6 +77,8 @@ class RedFlagsDisplay(Display):
     '1 red flag, 1 correction'
     """
 
+    _methods_in = "rules"
+
     rules: Sequence[str]
     points: Any
     hit_rate: Any
@@ -117,11 +130,6 @@ class RedFlagsDisplay(Display):
         rules, points, hit_rate, n = (columns[name] for name in needed)
         return cls(rules, points, hit_rate, n, title, columns.get("inside"))
 
-    @property
-    def methods(self) -> list[str]:
-        """The rules in words."""
-        return list(self.rules)
-
     def columns(self) -> dict[str, Any]:
         """Columns number, rule, points, inside, hit_rate and n; one row per rule."""
         return {
@@ -171,8 +179,7 @@ class RedFlagsDisplay(Display):
                 figure.supxlabel(note, x=0.012, ha="left", fontsize=SMALL_SIZE, color=INK, parse_math=False)
             title = flags_text(len(texts), int(self._is_correction.sum())) if self.title is None else self.title
             write_title(axes, title, is_own=ax is None)
-        self._keep(axes)
-        return self
+        return self._keep(axes)
 
     def _write_rules(
         self, ax: Axes, at: np.ndarray, texts: Sequence[str], above: np.ndarray, is_first: Sequence[bool]
@@ -204,10 +211,8 @@ class RedFlagsDisplay(Display):
         for place, (y, points) in enumerate(zip(at.tolist(), self.points.tolist(), strict=True)):
             rate, n = float(self.hit_rate[place]), float(self.n[place])
             side = -1 if points < 0 else 1
-            ax.annotate(
-                points_text(points), xy=(points, y), xytext=(5 * side, 0), textcoords="offset points", va="center",
-                ha="left" if side > 0 else "right", fontsize=SMALL_SIZE, gid=f"label: points {place + 1}",
-            )  # fmt: skip
+            look: dict[str, Any] = {"va": "center", "ha": "left" if side > 0 else "right"}
+            annotate(ax, points_text(points), (points, y), (5 * side, 0), gid=f"label: points {place + 1}", **look)
             shown = "" if np.isnan(rate) else rate_text(rate, self.is_for_new_cases), "" if np.isnan(n) else count(n)
             for text, x in zip(shown, (RATE_AT, CASES_AT), strict=True):
                 _write(ax, text, 1.0, y, x, f"label: {x} {place + 1}", ha="right")
@@ -217,10 +222,8 @@ def _write(
     ax: Axes, text: str, side: float, y: float, shift: float, gid: str, *, ha: Any = "left", color: str = INK
 ) -> None:
     """Write beside the axes: from their left (0) or right (1) side, shifted by printer's points."""
-    ax.annotate(
-        text, xy=(side, y), xycoords=("axes fraction", "data"), xytext=(shift, 0), textcoords="offset points",
-        va="center", ha=ha, fontsize=SMALL_SIZE, color=color, gid=gid, annotation_clip=False, parse_math=False,
-    )  # fmt: skip
+    look: dict[str, Any] = {"xycoords": ("axes fraction", "data"), "va": "center", "ha": ha, "color": color}
+    annotate(ax, text, (side, y), (shift, 0), gid=gid, annotation_clip=False, parse_math=False, **look)
 
 
 def _explain_colours(ax: Axes) -> None:

@@ -24,34 +24,17 @@ Outline = list[tuple[float, float]]
 
 @dataclass(eq=False)
 class Box:
-    """A drawn node: its size, its branches, and, after layout, its position.
-
-    Attributes
-    ----------
-    width, height : float
-    children : list of Box
-        None or two: yes, no.
-    label : str
-        Label of the branch to it.
-    label_size : pair of float
-        Width and height of the label.
-    content : object
-        The content of the box; passed through.
-    x, y : float
-        Middle of its upper edge, y downwards.
-    bar : float
-        Height at which its branches split.
-    """
+    """A drawn node: its size, its branches, and, after layout, its position."""
 
     width: float
     height: float
-    children: list[Box] = field(default_factory=list)
-    label: str = ""
+    children: list[Box] = field(default_factory=list)  # none, or two: yes, no
+    label: str = ""  # of the branch to it
     label_size: tuple[float, float] = (0.0, 0.0)
     content: Any = None
-    x: float = 0.0
-    y: float = 0.0
-    bar: float = 0.0
+    x: float = 0.0  # middle of its upper edge
+    y: float = 0.0  # upper edge, downwards
+    bar: float = 0.0  # height at which its branches split
 
     def walk(self) -> Iterator[Box]:
         """Yield the box and all below it, parents first."""
