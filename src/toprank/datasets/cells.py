@@ -125,11 +125,6 @@ class BoxPopulation(SteppedPopulation):
         return self.lower.shape[1]
 
     @property
-    def positive_rate(self) -> float:  # type: ignore[override]
-        """P(Y = 1), the mean of the rates."""
-        return float(self.cell_share @ self.cell_rate)
-
-    @property
     def cell_share(self) -> NDArray[np.float64]:
         """The volumes of the boxes and, last, of the background."""
         volume = (self.upper - self.lower).prod(axis=1)
