@@ -209,12 +209,10 @@ class Components:
 
     def minus(self, other: Components) -> Components:
         """Components of the difference of two areas over the same cases."""
-        return Components(
-            self.place,
-            self.of_positive - other.of_positive,
-            self.of_negative - other.of_negative,
-            self.positive_weight,
-            self.negative_weight,
+        return replace(
+            self,
+            of_positive=self.of_positive - other.of_positive,
+            of_negative=self.of_negative - other.of_negative,
         )
 
 

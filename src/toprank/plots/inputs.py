@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from toprank.errors import InputError, InputTypeError
+from toprank.metrics._validation import is_real, read_only, shown
 
 Floats = NDArray[np.float64]
 
@@ -88,18 +89,17 @@ def check_objects(
 def check_figures(values: Any, name: str, *, caller: str, n: int | None = None, rising: bool = False) -> Floats:
     """A read-only array of figures; None counts as NaN."""
     try:
-        array = np.array([np.nan if value is None else value for value in values], dtype=np.float64)
+        array = read_only([np.nan if value is None else value for value in values])
     except (TypeError, ValueError):
-        raise InputTypeError(f"'{name}' of {caller} must be a list of numbers. Got {_shown(values)} instead.") from None
+        raise InputTypeError(f"'{name}' of {caller} must be a list of numbers. Got {shown(values)} instead.") from None
     if array.ndim != 1 or len(array) == 0 or np.isinf(array).any():
         raise InputError(
-            f"'{name}' of {caller} must be a list of at least one number, none infinite. Got {_shown(values)} instead."
+            f"'{name}' of {caller} must be a list of at least one number, none infinite. Got {shown(values)} instead."
         )
     if n is not None and len(array) != n:
         raise InputError(f"'{name}' of {caller} must have {n:,} values, one per point. Got {len(array):,} instead.")
     if rising and not (np.diff(array) > 0).all():  # NaN fails here too
-        raise InputError(f"'{name}' of {caller} must rise from each value to the next. Got {_shown(values)} instead.")
-    array.flags.writeable = False
+        raise InputError(f"'{name}' of {caller} must rise from each value to the next. Got {shown(values)} instead.")
     return array
 
 
@@ -142,11 +142,6 @@ def series_of(
     return grid, series
 
 
-def _shown(values: Any) -> str:
-    text = repr(values)
-    return text if len(text) <= 60 else text[:57] + "..."
-
-
 def check_scores(scores: Any, *, caller: str) -> dict[str, Any]:
     """The scores by name of the model; the measures check the arrays."""
     if not isinstance(scores, Mapping) or not scores:
@@ -160,8 +155,7 @@ def check_scores(scores: Any, *, caller: str) -> dict[str, Any]:
 
 def check_share(value: Any, name: str, *, caller: str) -> None:
     """Raise ValueError unless `value` is a number in (0, 1]."""
-    is_number = isinstance(value, int | float | np.integer | np.floating) and not isinstance(value, bool)
-    if not is_number or not 0 < value <= 1:
+    if not is_real(value) or not 0 < value <= 1:
         raise InputError(
             f"The '{name}' parameter of {caller} must be a share in the range (0, 1]. Got {value!r} instead. "
             "Hint: 5 % is 0.05."

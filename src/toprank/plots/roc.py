@@ -10,8 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from toprank.errors import InputError, InputTypeError
-from toprank.metrics.roc import RocCurve, roc_curve
-from toprank.metrics.roc_bands import RocBand, roc_band
+from toprank.metrics.roc import RocBand, RocCurve, roc_band, roc_curve
 from toprank.plots.display import Display
 from toprank.plots.inputs import Floats, check_figures, check_objects, check_scores
 from toprank.plots.lines import check_naming, draw_diagonal, write_axis_labels
