@@ -14,7 +14,7 @@ from toprank.metrics.roc import RocCurve, roc_curve
 from toprank.plots.display import Display
 from toprank.plots.inputs import check_objects
 from toprank.plots.lines import check_naming, write_axis_labels
-from toprank.plots.points import (
+from toprank.plots.operating_points import (
     SIDE,
     add_legend,
     alerts_of_rates,
