@@ -8,10 +8,9 @@ from toprank.explain.contributions import auc_importance, feature_contributions,
 from toprank.explain.covers import MAX_CONDITIONS, MAX_LEAVES, Cover, Covers, LeafRows
 from toprank.explain.dependence import Dependence, partial_dependence
 from toprank.explain.paths import PathCounts, count_paths
-from toprank.explain.reasons import Reason, reasons
-from toprank.explain.rows import Explanation, Step, explain_rows
+from toprank.explain.reasons import Reason, reasons, sum_reasons, vote_reasons
+from toprank.explain.rows import Explanation, Step, VoteExplanation, explain_rows, explain_sums, explain_votes
 from toprank.explain.rules import ClassRule, Rule, checked_leaf_rates, leaf_rules, leaf_table, rule_table
-from toprank.explain.votes import VoteExplanation, explain_sums, explain_votes, sum_reasons, vote_reasons
 from toprank.explain.walk import TreeWalk, Visit
 
 __all__ = [

@@ -22,8 +22,7 @@ from toprank.rankers.points.flags import TOP, Flag, Flags, joined
 from toprank.rankers.points.score_text import Meaning, head_lines, rate_text
 from toprank.tree.columns import Column
 from toprank.words.counts import count
-from toprank.words.shortened import is_rounded
-from toprank.words.wording import EXACT, SHORT, WEIGHT_DIGITS, Detail, category_sides
+from toprank.words.wording import EXACT, SHORT, WEIGHT_DIGITS, Detail, category_sides, is_rounded
 from toprank.words.wrapping import GLUE, wrapped
 
 WIDTH = 100
