@@ -287,10 +287,8 @@ def make_quadratic_gaussians(
 
     Parameters
     ----------
-    n_samples : int, default=1000
-    n_features : int, default=5
-    positive_rate : float in (0, 1), default=0.5
-        P(y = 1); the share of positives varies around it by chance.
+    n_samples, n_features, positive_rate, n_noise_features, random_state
+        As in `make_gaussians`.
     distance : float in [0, 30], default=1.0
         Distance of the two means; with 0 only the covariances differ.
     spread : float in (1, 100], default=3.0
@@ -298,10 +296,6 @@ def make_quadratic_gaussians(
     direction_seed : int, default=0
         Seed of these directions and that of the means, separate from the rows: the same population for every
         ``random_state``.
-    n_noise_features : int, default=0
-        Independent standard normal features after the others.
-    random_state : int, numpy.random.Generator or None, default=None
-        The same int gives the same rows.
 
     Returns
     -------

@@ -220,14 +220,8 @@ def precision_at_k_curve(
 
     Parameters
     ----------
-    y_true : array-like of shape (n,)
-        Labels of two values.
-    score : array-like of shape (n,)
-        Larger is more suspicious.
-    ties : {"expected", "best", "worst"}
+    y_true, score, ties, pos_label
         As in `precision_at_k`.
-    pos_label : optional
-        The positive label; the larger of the two by default.
 
     Returns
     -------
@@ -306,10 +300,8 @@ def gains_table(
 
     Parameters
     ----------
-    y_true : array-like of shape (n,)
-        Labels of two values.
-    score : array-like of shape (n,)
-        Larger is more suspicious.
+    y_true, score, pos_label
+        As in `precision_at_k`.
     n_groups : int, default=10
         Cuts the ranking into this many slices of equal size; at most n. Ignored if `depths` is given.
     depths : array-like of int or of float, shape (n_depths,), optional
@@ -320,8 +312,6 @@ def gains_table(
         As in `precision_at_k`: with "expected" the counts of positives are means and may be fractions.
     sample_weight : array-like of shape (n,), optional
         Copies of a row; all counts are then sums of weights.
-    pos_label : optional
-        The positive label; the larger of the two by default.
 
     Returns
     -------

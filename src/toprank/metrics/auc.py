@@ -98,16 +98,12 @@ def delong_test(
 
     Parameters
     ----------
-    y_true : array-like of shape (n,)
-        Labels of two values.
+    y_true, sample_weight, pos_label
+        As in `auc_interval`.
     score_a, score_b : array-like of shape (n,)
         The two scores of each case; larger is more suspicious.
     level : float, default=0.95
         Level of the interval around the difference.
-    sample_weight : array-like of shape (n,), optional
-        Copies of a row: weight 2 is the row twice.
-    pos_label : optional
-        The positive label; the larger of the two by default.
 
     Returns
     -------

@@ -126,11 +126,8 @@ def g_mean(
 
     Parameters
     ----------
-    y_true, y_pred : array-like of shape (n,)
-        Labels and predicted labels, of two values.
-    sample_weight : array-like of shape (n,), optional
-    pos_label : optional
-        Has no effect: both classes count alike.
+    y_true, y_pred, sample_weight, pos_label
+        As in `f_beta`; the positive label has no effect, because both classes count alike.
 
     Returns
     -------
@@ -157,11 +154,8 @@ def g_measure(
 
     Parameters
     ----------
-    y_true, y_pred : array-like of shape (n,)
-        Labels and predicted labels, of two values.
-    sample_weight : array-like of shape (n,), optional
-    pos_label : optional
-        The positive label; the larger of the two by default.
+    y_true, y_pred, sample_weight, pos_label
+        As in `f_beta`.
 
     Returns
     -------
@@ -188,11 +182,8 @@ def balanced_accuracy(
 
     Parameters
     ----------
-    y_true, y_pred : array-like of shape (n,)
-        Labels and predicted labels, of two values.
-    sample_weight : array-like of shape (n,), optional
-    pos_label : optional
-        Has no effect: both classes count alike.
+    y_true, y_pred, sample_weight, pos_label
+        As in `f_beta`; the positive label has no effect, because both classes count alike.
 
     Returns
     -------

@@ -133,13 +133,10 @@ class OperatingPoints:
 
         Parameters
         ----------
-        y : array-like of shape (n,)
-            Labels of two values.
+        y, sample_weight, pos_label
+            As in `of_labels`.
         score : array-like of shape (n,)
             Larger is more suspicious.
-        sample_weight : array-like of shape (n,), optional
-        pos_label : optional
-            The positive label; the larger of the two by default.
 
         Examples
         --------

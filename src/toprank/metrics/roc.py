@@ -338,10 +338,8 @@ def roc_band(
 
     Parameters
     ----------
-    y_true : array-like of shape (n,)
-        Labels of two values.
-    score : array-like of shape (n,)
-        Larger is more suspicious.
+    y_true, score, pos_label
+        As in `roc_curve`.
     level : float, default=0.95
     method : {"bootstrap", "dkw"}
         "dkw" makes no assumptions and is valid for any number of cases, but wide. "bootstrap" is narrower and valid for
@@ -352,8 +350,6 @@ def roc_band(
         Number of bootstrap resamples.
     grid : int or array-like, default=101
         The number of false positive rates, evenly spaced over [0, 1], or the rates themselves.
-    pos_label : optional
-        The positive label; the larger of the two by default.
     random_state : int, numpy.random.Generator or None
         An int gives the same bootstrap every time.
 

@@ -12,7 +12,15 @@ from numpy.typing import ArrayLike, NDArray
 
 from toprank.errors import InputError
 from toprank.plots.display import Display
-from toprank.plots.inputs import Floats, check_figures, check_scores, check_series, check_share, read_columns, series_of
+from toprank.plots.inputs import (
+    Floats,
+    check_figures,
+    check_scores,
+    check_series,
+    check_share,
+    read_columns,
+    read_series,
+)
 from toprank.plots.lines import (
     FEW,
     add_legend,
@@ -22,14 +30,13 @@ from toprank.plots.lines import (
     in_percent,
     line_figure,
     line_limits,
+    name_diagonal,
     name_lines,
     without_figures,
     write_axis_labels,
 )
 from toprank.plots.style import (
-    FAINT,
     INK,
-    SMALL_SIZE,
     MethodStyle,
     annotate,
     complete_styles,
@@ -158,8 +165,7 @@ class PrecisionAtKDisplay(Display):
             columns = _to_long(columns, wide)
         has_bands = "low" in columns and "high" in columns
         names = ["precision", "low", "high"] if has_bands else ["precision"]
-        columns = read_columns(columns, ["method", "percent", *names], caller=caller, also={"precision": "mean"})
-        percent, series = series_of(columns, "percent", names, caller=caller)
+        percent, series = read_series(columns, "percent", names, caller=caller, also={"precision": "mean"})
         return cls(percent, **series, of=of, title=title)
 
     def columns(self) -> dict[str, Any]:
@@ -288,14 +294,10 @@ class GainsDisplay(Display):
 
         Parameters
         ----------
-        y_true : array-like of shape (n,)
-            Labels of two values.
-        scores : dict of str to array-like of shape (n,)
-            Scores by name of the model; larger is more suspicious.
+        y_true, scores, pos_label
+            As in `PrecisionAtKDisplay.from_scores`.
         budget : int or float, optional
             How many cases can be checked: an int is a number of cases, a float a share of them, rounded up.
-        pos_label : optional
-            The positive label; the larger of the two by default.
         """
         from toprank.metrics import recall_at_k_curve
 
@@ -316,9 +318,7 @@ class GainsDisplay(Display):
         cls, frame: Any, *, budget: float | None = None, n_cases: int | None = None, title: str | None = None
     ) -> GainsDisplay:
         """Display of a frame with the columns method, checked and found, as returned by `frame`."""
-        caller = f"{cls.__name__}.from_frame"
-        columns = read_columns(frame, ["method", "checked", "found"], caller=caller)
-        checked, series = series_of(columns, "checked", ["found"], caller=caller)
+        checked, series = read_series(frame, "checked", ["found"], caller=f"{cls.__name__}.from_frame")
         return cls(checked, series["found"], budget, n_cases, title)
 
     def columns(self) -> dict[str, Any]:
@@ -343,12 +343,10 @@ class GainsDisplay(Display):
 
         Parameters
         ----------
-        ax : matplotlib.axes.Axes, optional
-            By default the display makes its own figure, `figure_`.
+        ax, styles
+            As in `PrecisionAtKDisplay.plot`.
         up_to : float, default=1.0
             Share of the cases at which the x-axis ends.
-        styles : dict of str to MethodStyle, optional
-            From `method_styles`, so that a method looks the same in all plots.
         labels : {"auto", "direct", "legend", "none"}
             Names beside the ends of the curves, in a legend or nowhere. With all cases, the curves end in one point, so
             "auto" writes a legend.
@@ -365,7 +363,11 @@ class GainsDisplay(Display):
             ends = draw_lines(axes, 100 * points, found, chosen)
             axes.set_xlim(0, 100 * up_to)
             axes.set_ylim(0, 101)  # so that a line at 100 % is not clipped
-            _draw_random(axes, 100 * up_to, self.budget)
+            end = 100 * up_to
+            draw_diagonal(axes, end)
+            # The name avoids that of the budget, and is above the line if there is no room below.
+            is_near = self.budget is not None and 0.2 < 100 * self.budget / end < 0.7
+            name_diagonal(axes, (0.8 if is_near else 0.5) * end, is_above=end < 60)
             if self.budget is not None and self.budget <= up_to:
                 self._draw_budget(axes, chosen)
             write_axis_labels(axes, "Cases checked (%)", "Positives found (%)", without_figures(found))
@@ -409,28 +411,6 @@ def _name_mark(ax: Axes, at: float, text: str, *, is_left: bool, **look: Any) ->
     """Write a text at the foot of a vertical line, on its left or on its right."""
     side = -6 if is_left else 6
     annotate(ax, text, (at, ax.get_ylim()[0]), (side, 6), ha="right" if is_left else "left", va="bottom", **look)
-
-
-def _draw_random(ax: Axes, end: float, budget: float | None) -> None:
-    """The diagonal: the positives found in a random order, with its name along the line.
-
-    The name avoids that of the budget, and is above the line if there is no room below.
-    """
-    is_near = budget is not None and 0.2 < 100 * budget / end < 0.7
-    at, is_flat = (0.8 if is_near else 0.5) * end, end < 60
-    draw_diagonal(ax, end)
-    ax.text(
-        at,
-        at + (1.5 if is_flat else -1.5),
-        "random order",
-        rotation=45,  # along the line, whatever the shape of the axes
-        rotation_mode="anchor",
-        transform_rotates_text=True,
-        ha="center",
-        va="bottom" if is_flat else "top",
-        fontsize=SMALL_SIZE,
-        color=FAINT,
-    )
 
 
 def _cases_of(budget: Any, n: int, *, caller: str) -> int:
@@ -494,9 +474,7 @@ class LearningCurveDisplay(Display):
     @classmethod
     def from_frame(cls, frame: Any, *, chosen: int | None = None, title: str | None = None) -> LearningCurveDisplay:
         """Display of a frame with the columns method, rounds and value, as returned by `frame`."""
-        caller = f"{cls.__name__}.from_frame"
-        columns = read_columns(frame, ["method", "rounds", "value"], caller=caller)
-        rounds, series = series_of(columns, "rounds", ["value"], caller=caller)
+        rounds, series = read_series(frame, "rounds", ["value"], caller=f"{cls.__name__}.from_frame")
         return cls(rounds, series["value"], chosen, title)
 
     def columns(self) -> dict[str, Any]:
@@ -504,15 +482,7 @@ class LearningCurveDisplay(Display):
         return long_columns(self.rounds, "rounds", value=self.values)
 
     def plot(self, ax: Axes | None = None, *, styles: Mapping[str, MethodStyle] | None = None) -> LearningCurveDisplay:
-        """Draw one line per measure, and the chosen number of rounds.
-
-        Parameters
-        ----------
-        ax : matplotlib.axes.Axes, optional
-            By default the display makes its own figure, `figure_`.
-        styles : dict of str to MethodStyle, optional
-            From `method_styles`.
-        """
+        """Draw one line per measure, and the chosen number of rounds; parameters as in `PrecisionAtKDisplay.plot`."""
         chosen, shown = complete_styles(self.methods, styles), in_percent(self.values)
         with line_figure(ax, self.methods, type(self).__name__) as (axes, is_own):
             ends = draw_lines(axes, self.rounds, shown, chosen)

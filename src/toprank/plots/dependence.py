@@ -274,35 +274,19 @@ def _room_for_numbers(ax: Axes) -> int:
 
 def _write_no_effect(ax: Axes) -> None:
     settle_layout(ax.figure.figure)
-    ax.text(
-        0.5,
-        0.57,
-        wrap(ax.figure.figure, NO_EFFECT, 0.9 * axes_width(ax), TEXT_SIZE),
-        transform=ax.transAxes,
-        ha="center",
-        va="bottom",
-        fontsize=TEXT_SIZE,
-        color=INK,
-        gid="no effect",
-        bbox={"facecolor": "white", "alpha": 0.85, "edgecolor": "none", "pad": 4.0},
-        zorder=4,
-    )
+    text = wrap(ax.figure.figure, NO_EFFECT, 0.9 * axes_width(ax), TEXT_SIZE)
+    plate = {"facecolor": "white", "alpha": 0.85, "edgecolor": "none", "pad": 4.0}
+    look: dict[str, Any] = {"ha": "center", "va": "bottom", "fontsize": TEXT_SIZE, "color": INK, "zorder": 4}
+    ax.text(0.5, 0.57, text, transform=ax.transAxes, gid="no effect", bbox=plate, **look)
 
 
 def _write_cells(ax: Axes, mean: Floats) -> None:
     """Write every mean into its cell, in white on dark cells."""
     is_dark = mean - mean.min() > 0.55 * max(np.ptp(mean), 1e-12)
     for row, column in np.ndindex(*mean.shape):
-        ax.text(
-            row + 0.5,
-            column + 0.5,
-            f"{mean[row, column]:.3g}",
-            ha="center",
-            va="center",
-            fontsize=SMALL_SIZE,
-            color="white" if is_dark[row, column] else INK,
-            gid="cell",
-        )
+        look: dict[str, Any] = {"ha": "center", "va": "center", "fontsize": SMALL_SIZE, "gid": "cell"}
+        colour = "white" if is_dark[row, column] else INK
+        ax.text(row + 0.5, column + 0.5, f"{mean[row, column]:.3g}", color=colour, **look)
 
 
 def label_levels(ax: Axes, lines: ContourSet) -> None:
@@ -325,20 +309,10 @@ def label_levels(ax: Axes, lines: ContourSet) -> None:
         if place is None:
             continue
         taken.append((place, half))
+        plate = {"facecolor": "white", "alpha": 0.8, "edgecolor": "none", "pad": 1.0}
+        look: dict[str, Any] = {"ha": "center", "va": "center", "fontsize": LEVEL_SIZE, "color": INK, "zorder": 4}
         x, y = (place / room).tolist()
-        ax.text(
-            x,
-            y,
-            text,
-            transform=ax.transAxes,
-            ha="center",
-            va="center",
-            fontsize=LEVEL_SIZE,
-            color=INK,
-            gid=f"level: {number}",
-            bbox={"facecolor": "white", "alpha": 0.8, "edgecolor": "none", "pad": 1.0},
-            zorder=4,
-        )
+        ax.text(x, y, text, transform=ax.transAxes, gid=f"level: {number}", bbox=plate, **look)
 
 
 def _track(parts: list[Floats]) -> Floats:

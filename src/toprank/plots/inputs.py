@@ -111,6 +111,14 @@ def check_texts(values: Any, name: str, n: int, *, caller: str) -> list[str]:
     return texts
 
 
+def read_series(
+    frame: Any, along: str, names: Sequence[str], *, caller: str, also: Mapping[str, str] | None = None
+) -> tuple[Floats, dict[str, dict[str, Floats]]]:
+    """`series_of` the columns method, `along` and `names` of a frame; parameters as in `read_columns`."""
+    columns = read_columns(frame, ["method", along, *names], caller=caller, also=also)
+    return series_of(columns, along, names, caller=caller)
+
+
 def series_of(
     columns: Mapping[str, Sequence[Any]], along: str, names: Sequence[str], *, caller: str
 ) -> tuple[Floats, dict[str, dict[str, Floats]]]:

@@ -15,6 +15,7 @@ from toprank.plots.inputs import Floats
 from toprank.plots.style import (
     FAINT,
     INK,
+    SMALL_SIZE,
     TEXT_SIZE,
     MethodStyle,
     axes_width,
@@ -84,6 +85,13 @@ def draw_diagonal(ax: Axes, end: float = 100.0, **look: Any) -> None:
     """Draw the diagonal of a random order, up to `end` %."""
     options: dict[str, Any] = {"color": FAINT, "linestyle": (0, (2, 2)), "linewidth": 1.3, "zorder": 1.8} | look
     ax.plot([0, end], [0, end], gid="random", **options)
+
+
+def name_diagonal(ax: Axes, at: float, *, is_above: bool = False) -> None:
+    """Write the name of the diagonal along it, below the line or above."""
+    look: dict[str, Any] = {"ha": "center", "va": "bottom" if is_above else "top", "color": FAINT}
+    turned: dict[str, Any] = {"rotation": 45, "rotation_mode": "anchor", "transform_rotates_text": True}
+    ax.text(at, at + (1.5 if is_above else -1.5), "random order", fontsize=SMALL_SIZE, **look, **turned)
 
 
 def line_limits(*families: Series) -> tuple[float, float]:

@@ -13,12 +13,11 @@ from toprank.errors import InputError, InputTypeError
 from toprank.metrics.roc import RocBand, RocCurve, roc_band, roc_curve
 from toprank.plots.display import Display
 from toprank.plots.inputs import Floats, check_figures, check_objects, check_scores
-from toprank.plots.lines import check_naming, draw_diagonal, write_axis_labels
+from toprank.plots.lines import check_naming, draw_diagonal, name_diagonal, write_axis_labels
 from toprank.plots.style import (
     FAINT,
     INK,
     PALETTE,
-    SMALL_SIZE,
     TEXT_SIZE,
     MethodStyle,
     annotate,
@@ -124,17 +123,13 @@ class RocDisplay(Display):
 
         Parameters
         ----------
-        y_true : array-like of shape (n,)
-            Labels of two values.
-        scores : dict of str to array-like of shape (n,)
-            Scores by name of the model; larger is more suspicious.
+        y_true, scores, pos_label
+            As in `PrecisionAtKDisplay.from_scores`.
         band : {"bootstrap", "dkw"}, optional
             Draws a band around every curve that contains the whole curve with probability `level`; as in
             `toprank.metrics.roc_band`.
         level : float, default=0.95
         optimal : RocCurve, optional
-        pos_label : optional
-            The positive label; the larger of the two by default.
         random_state : int, numpy.random.Generator or None, default=0
             For the bootstrap.
         """
@@ -170,10 +165,8 @@ class RocDisplay(Display):
 
         Parameters
         ----------
-        ax : matplotlib.axes.Axes, optional
-            By default the display makes its own figure, `figure_`.
-        styles : dict of str to MethodStyle, optional
-            From `method_styles`, so that a method looks the same in all plots.
+        ax, styles
+            As in `PrecisionAtKDisplay.plot`.
         labels : {"auto", "direct", "legend", "none"}
             All curves end in one point, so names go into a legend: all but "none" write one, with the areas.
         """
@@ -251,17 +244,7 @@ def prepare_rates(ax: Axes) -> None:
     ax.set_xlim(-1, 101)  # so that lines along the edges are not clipped
     ax.set_ylim(-1, 101)
     draw_diagonal(ax)
-    ax.text(
-        80,
-        78.5,
-        "random order",
-        rotation=45,
-        rotation_mode="anchor",
-        ha="center",
-        va="top",
-        fontsize=SMALL_SIZE,
-        color=FAINT,
-    )
+    name_diagonal(ax, 80)
 
 
 def draw_curve(ax: Axes, curve: RocCurve, **look: Any) -> Any:
