@@ -156,21 +156,14 @@ def delong_test(
 class Components:
     """Structural components of an area: the share of the other class that each case is ranked correctly against.
 
-    Attributes
-    ----------
-    place : ndarray of shape (n,), int64
-        Rank of each case's score among the distinct scores.
-    of_positive, of_negative : ndarray
-        One component per case of the class, ties counting one half; their weighted means are the area, or, for the
-        components of a difference, the difference.
-    positive_weight, negative_weight : ndarray
-        Copies of each case.
+    Ties count one half. The weighted mean of the components of either class is the area, or, for the components of a
+    difference, the difference.
     """
 
-    place: NDArray[np.int64]
+    place: NDArray[np.int64]  # (n,): rank of each case's score among the distinct scores
     of_positive: Floats
     of_negative: Floats
-    positive_weight: Floats
+    positive_weight: Floats  # copies of each case
     negative_weight: Floats
 
     @property

@@ -12,7 +12,7 @@ from toprank.errors import InputError, InputTypeError
 from toprank.metrics.operating_points import OperatingPoints
 from toprank.metrics.roc import RocCurve, roc_curve
 from toprank.plots.display import Display
-from toprank.plots.inputs import check_objects
+from toprank.plots.inputs import check_dictionary, check_objects
 from toprank.plots.lines import check_naming, write_axis_labels
 from toprank.plots.operating_points import (
     SIDE,
@@ -119,11 +119,8 @@ class CostOptimalCurveDisplay(Display):
                 raise InputError(
                     f"{caller} has both points and a ROC curve named {twice[0]!r}. Hint: use different names."
                 )
-        if not checked["points"]:
-            raise InputTypeError(
-                f"'points' of {caller} must be a dictionary with OperatingPoints for every method. Got an empty one "
-                "instead. Hint: to draw only ROC curves, use RocDisplay."
-            )
+        hint = " Hint: to draw only ROC curves, use RocDisplay."
+        check_dictionary(checked["points"], "points", "OperatingPoints for every method", caller=caller, hint=hint)
         check_selected(self.selected or {}, checked["points"], checked["test_points"], caller)
         self._set(**checked, selected=dict(self.selected or {}), sources=dict(self.sources or {}),
                   cuts=dict(self.cuts or {}))  # fmt: skip

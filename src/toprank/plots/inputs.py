@@ -55,13 +55,18 @@ def read_columns(
     return {name: columns[name] for name in [*needed, *optional] if name in columns}
 
 
+def check_dictionary(
+    given: Any, name: str, content: str, *, caller: str, may_be_empty: bool = False, hint: str = ""
+) -> None:
+    """Raise TypeError unless it is a dictionary; `content` and `hint` are words for the error message."""
+    if not isinstance(given, Mapping) or not (given or may_be_empty):
+        found = "an empty one" if isinstance(given, Mapping) else type(given).__name__
+        raise InputTypeError(f"'{name}' of {caller} must be a dictionary with {content}. Got {found} instead.{hint}")
+
+
 def check_series(values: Any, n: int, name: str, *, caller: str) -> dict[str, Floats]:
     """One read-only array of `n` figures per method, in the order given."""
-    if not isinstance(values, Mapping) or not values:
-        raise InputTypeError(
-            f"'{name}' of {caller} must be a dictionary with an array for every method. "
-            f"Got {'an empty one' if values == {} else type(values).__name__} instead."
-        )
+    check_dictionary(values, name, "an array for every method", caller=caller)
     return {
         str(method): check_figures(array, f"{name}[{method!r}]", caller=caller, n=n) for method, array in values.items()
     }
@@ -71,12 +76,8 @@ def check_objects(
     given: Any, kind: type, name: str, *, caller: str, article: str = "", may_be_empty: bool = True
 ) -> Any:
     """A dictionary of objects of one kind with text keys."""
-    if not isinstance(given, Mapping) or not (given or may_be_empty):
-        found = "an empty one" if isinstance(given, Mapping) else type(given).__name__
-        raise InputTypeError(
-            f"'{name}' of {caller} must be a dictionary with {article}{kind.__name__} for every method. "
-            f"Got {found} instead."
-        )
+    content = f"{article}{kind.__name__} for every method"
+    check_dictionary(given, name, content, caller=caller, may_be_empty=may_be_empty)
     for method, value in given.items():
         if not isinstance(value, kind):
             found = type(value).__name__
@@ -152,12 +153,8 @@ def series_of(
 
 def check_scores(scores: Any, *, caller: str) -> dict[str, Any]:
     """The scores by name of the model; the measures check the arrays."""
-    if not isinstance(scores, Mapping) or not scores:
-        found = "an empty one" if isinstance(scores, Mapping) else type(scores).__name__
-        raise InputTypeError(
-            f"'scores' of {caller} must be a dictionary with the scores of every model. Got {found} instead. "
-            "Hint: {'mine': score}."
-        )
+    hint = " Hint: {'mine': score}."
+    check_dictionary(scores, "scores", "the scores of every model", caller=caller, hint=hint)
     return {str(name): score for name, score in scores.items()}
 
 

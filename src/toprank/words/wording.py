@@ -331,22 +331,12 @@ def category_sides(column: Column, codes: Collection[int]) -> tuple[list[Categor
 
 
 class Term(NamedTuple):
-    """One term of a weighted sum: a number, or 1 if the row has one category and 0 if not.
-
-    Attributes
-    ----------
-    feature : int
-    weight : float
-    fill : float or None
-        What a missing number counts as; None if it makes the sum missing.
-    code : int or None
-        The category; None for a number.
-    """
+    """One term of a weighted sum: a number, or 1 if the row has one category and 0 if not."""
 
     feature: int
     weight: float
-    fill: float | None = None
-    code: int | None = None
+    fill: float | None = None  # what a missing number counts as; None if it makes the sum missing
+    code: int | None = None  # the category; None for a number
 
     @property
     def makes_missing(self) -> bool:
