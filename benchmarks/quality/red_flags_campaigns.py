@@ -24,7 +24,7 @@ from sklearn.model_selection import StratifiedKFold, cross_val_score, train_test
 
 from toprank import MetaAP, RedFlags
 from toprank.datasets import make_audit
-from toprank.datasets.pockets import pocket_depths
+from toprank.datasets.audit import pocket_depths
 from toprank.metrics import average_precision
 
 RESULTS = Path(__file__).parents[2] / "docs" / "results" / "red_flags_campaigns.md"

@@ -11,9 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from toprank.datasets import make_audit
-from toprank.datasets.companies import LEVELS
+from toprank.datasets.audit import LEVELS, POCKETS, pocket_depths
 from toprank.datasets.frames import is_missing
-from toprank.datasets.pockets import POCKETS, pocket_depths
 
 VECTORS = ("y", "amount", "year", "probability", "case_id")
 NEVER_MISSING = ("sector", "legal_form", "turnover", "cash_share", "late_filings")

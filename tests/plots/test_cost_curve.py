@@ -18,7 +18,7 @@ from plot_checks import assert_apart, assert_inside, legend_of, lines_of, texts_
 from toprank import CostOptimalCurve, CostOptimalForest, RankingTree, TAOTree
 from toprank.metrics import OperatingPoints, RocCurve, roc_curve
 from toprank.plots import CostOptimalCurveDisplay, method_styles, save_figure
-from toprank.plots.models import roc_of_leaves
+from toprank.plots.cost_curve import roc_of_leaves
 
 TREES = OperatingPoints([0.1, 0.2, 0.5, 2.0], [40, 42, 10, 0], [0, 5, 10, 30], positives=40, negatives=100)
 OTHERS = OperatingPoints(None, [50, 20], [2, 15], positives=40, negatives=100)

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from matplotlib.figure import Figure
 
-from toprank.plots.labels import spread
+from toprank.plots.lines import spread
 from toprank.plots.style import MethodStyle, complete_styles, method_styles, short_names, text_width, wrap
 
 

@@ -20,9 +20,16 @@ from toprank.explain import side_condition
 from toprank.plots import TreeDisplay, save_figure
 from toprank.plots.style import RESOLUTION
 from toprank.plots.tree import MAIN_CONDITIONS
-from toprank.plots.tree_boxes import ShownNodes, branch_labels, condition_lines, missing_side
-from toprank.plots.tree_drawing import broken
-from toprank.plots.tree_layout import Box, lay_out, pack
+from toprank.plots.tree_drawing import (
+    Box,
+    ShownNodes,
+    branch_labels,
+    broken,
+    condition_lines,
+    lay_out,
+    missing_side,
+    pack,
+)
 from toprank.tree.columns import Column
 
 OURS = ("title:", "text:", "branch:", "number:", "origin:", "note", "heading")

@@ -7,13 +7,13 @@ from grown_trees import AUDIT_COLUMNS, audit_tree, oblique_tree
 from toprank.explain import side_condition
 from toprank.tree.columns import Column
 from toprank.words.numbers import number_text, percent_text
-from toprank.words.shortened import is_cut
 from toprank.words.wording import (
     EXACT,
     SHORT,
     Term,
     category_text,
     hits_text,
+    is_cut,
     one_line,
     projection_text,
     range_text,

@@ -125,11 +125,6 @@ class BoxPopulation(SteppedPopulation):
         return self.lower.shape[1]
 
     @property
-    def positive_rate(self) -> float:  # type: ignore[override]
-        """P(Y = 1), the mean of the rates."""
-        return float(self.cell_share @ self.cell_rate)
-
-    @property
     def cell_share(self) -> NDArray[np.float64]:
         """The volumes of the boxes and, last, of the background."""
         volume = (self.upper - self.lower).prod(axis=1)
@@ -221,16 +216,12 @@ def make_boxes(
     n_boxes : int, default=3
     box_volume : float in (0, 1), default=0.01
         Share of all rows in each box.
-    positive_rate : float in (0, 1), default=0.02
-        P(y = 1); the share of positives varies around it by chance.
+    positive_rate, n_noise_features, random_state
+        As in `make_checkerboard`; positives are rare by default.
     rate_ratio : float in (1, inf), default=50.0
         Positive rate in the best box relative to the background. The other boxes go down to half of it in equal steps.
     layout_seed : int, default=0
         Seed of the box positions, separate from the rows: the same population for every ``random_state``.
-    n_noise_features : int, default=0
-        Independent uniform features after the others.
-    random_state : int, numpy.random.Generator or None, default=None
-        The same int gives the same rows.
 
     Returns
     -------

@@ -17,13 +17,6 @@ BACKENDS = ("pandas", "polars", "pyarrow")
 _NONE = np.array(None, dtype=object)
 
 
-def check_backend(backend: Any, *, owner: str) -> None:
-    """Raise ValueError, on behalf of ``owner``, unless ``backend`` is a supported frame type."""
-    if backend not in BACKENDS:
-        known = ", ".join(map(repr, BACKENDS[:-1])) + f" or {BACKENDS[-1]!r}"
-        raise InputError(f"The 'backend' parameter of {owner} must be {known}. Got {backend!r} instead.")
-
-
 def is_missing(values: np.ndarray) -> np.ndarray:
     """Return where a column is missing: NaN in numbers, None in strings; bool of shape (n,)."""
     return values == _NONE if values.dtype == object else np.isnan(values)
@@ -41,15 +34,11 @@ def import_optional(package: str, *, needed_for: str, hint: str) -> Any:
 def build_frame(columns: Mapping[str, np.ndarray], backend: str, *, owner: str) -> Any:
     """Return a pandas DataFrame, polars DataFrame or pyarrow Table of the columns, in their order.
 
-    Parameters
-    ----------
-    columns : dict of str to ndarray of shape (n,)
-        Numbers, or strings in an object array. NaN and None become the frame's own missing value.
-    backend : {"pandas", "polars", "pyarrow"}
-    owner : str
-        The caller's name in error messages.
+    Columns are numbers, or strings in an object array; NaN and None become the frame's own missing value.
     """
-    check_backend(backend, owner=owner)
+    if backend not in BACKENDS:
+        known = ", ".join(map(repr, BACKENDS[:-1])) + f" or {BACKENDS[-1]!r}"
+        raise InputError(f"The 'backend' parameter of {owner} must be {known}. Got {backend!r} instead.")
     others = " or ".join(f".frame({other!r})" for other in BACKENDS if other != backend)
     module = import_optional(
         backend, needed_for=f"A frame of type {backend!r}", hint=f"pip install {backend}, or ask for {others}"

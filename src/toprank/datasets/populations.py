@@ -230,6 +230,11 @@ class SteppedPopulation(Population):
     def cell_rate(self) -> NDArray[np.float64]:
         """P(Y = 1 | X in cell), in the order of `cell_share`."""
 
+    @property
+    def positive_rate(self) -> float:  # type: ignore[override]
+        """P(Y = 1), the mean of the rates."""
+        return float(self.cell_share @ self.cell_rate)
+
     @abstractmethod
     def _cell_of(self, X: NDArray[np.float64]) -> NDArray[np.intp]:
         """Return the index into `cell_rate` of each row without noise features."""
@@ -279,11 +284,11 @@ class SteppedPopulation(Population):
         return self.optimal_roc().area
 
 
-def check_random_state(random_state: Any, *, caller: str) -> np.random.Generator:
+def check_random_state(random_state: Any, *, caller: str, stream: int = STREAM) -> np.random.Generator:
     """Return a Generator seeded by `random_state`, or `random_state` itself if it is one."""
     if is_int(random_state) and random_state >= 0:
         # A stream of its own, so that default_rng(0) in a caller's split does not replay our draws.
-        return np.random.default_rng([int(random_state), STREAM])
+        return np.random.default_rng([int(random_state), stream])
     if random_state is None or isinstance(random_state, np.random.Generator):
         return np.random.default_rng(random_state)
     raise InputError(

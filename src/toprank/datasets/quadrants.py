@@ -67,11 +67,6 @@ class QuadrantPopulation(SteppedPopulation):
         return self.size**2
 
     @property
-    def positive_rate(self) -> float:  # type: ignore[override]
-        """P(Y = 1), the mean of the rates."""
-        return float(self.cell_share @ self.cell_rate)
-
-    @property
     def cell_share(self) -> NDArray[np.float64]:
         """The share of images with a dominant diagonal, and of those without."""
         return np.array([1.0, self.ratio]) / (1.0 + self.ratio)

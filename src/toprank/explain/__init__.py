@@ -5,13 +5,12 @@ Needs only a `Tree` and its columns; knows nothing of estimators or data frames.
 
 from toprank.explain.conditions import Condition, Way, path_conditions, side_condition
 from toprank.explain.contributions import auc_importance, feature_contributions, gain_importance
-from toprank.explain.covers import MAX_CONDITIONS, MAX_LEAVES, Cover, Covers, LeafRows
+from toprank.explain.covers import MAX_CONDITIONS, MAX_LEAVES, Covers, LeafRows
 from toprank.explain.dependence import Dependence, partial_dependence
 from toprank.explain.paths import PathCounts, count_paths
-from toprank.explain.reasons import Reason, reasons
-from toprank.explain.rows import Explanation, Step, explain_rows
-from toprank.explain.rules import ClassRule, Rule, checked_leaf_rates, leaf_rules, leaf_table, rule_table
-from toprank.explain.votes import VoteExplanation, explain_sums, explain_votes, sum_reasons, vote_reasons
+from toprank.explain.reasons import Reason, reasons, sum_reasons, vote_reasons
+from toprank.explain.rows import Explanation, Step, VoteExplanation, explain_rows, explain_sums, explain_votes
+from toprank.explain.rules import ClassRule, Rule, checked_leaf_rates, leaf_rules, rule_table
 from toprank.explain.walk import TreeWalk, Visit
 
 __all__ = [
@@ -19,7 +18,6 @@ __all__ = [
     "MAX_LEAVES",
     "ClassRule",
     "Condition",
-    "Cover",
     "Covers",
     "Dependence",
     "Explanation",
@@ -41,7 +39,6 @@ __all__ = [
     "feature_contributions",
     "gain_importance",
     "leaf_rules",
-    "leaf_table",
     "partial_dependence",
     "path_conditions",
     "reasons",

@@ -71,15 +71,7 @@ def push_shares(
     then from the typical value, and if that is unknown too, shares are those of the weights. For rows whose sum is
     missing, the missing values get the shares.
 
-    Parameters
-    ----------
-    tree : Tree
-    node : int
-    X : float array of shape (n, n_features)
-        Rows that reach the node.
-    goes_left : bool array of shape (n,)
-    typical : float array of shape (n_features,) or None
-        As in `feature_contributions`.
+    X has rows that reach the node; `typical` is as in `feature_contributions`.
     """
     own = slice(tree.oblique_at[node], tree.oblique_at[node + 1])
     feature, code, weight = tree.oblique_feature[own], tree.oblique_code[own], tree.oblique_weight[own]
@@ -134,20 +126,21 @@ def gain_importance(tree: Tree) -> np.ndarray:
     Sums to 1, or is 0 throughout if no condition has a gain. Losses count as 0; features of a
     weighted sum share its gain by the size of their weights.
     """
-    gain = np.where((tree.kind != LEAF) & (tree.gain > 0), tree.gain, 0.0)
-    single = (tree.kind != LEAF) & (tree.kind != OBLIQUE)
-    out = np.bincount(tree.feature[single], gain[single], tree.n_features).astype(np.float64)
-    for node in np.flatnonzero(tree.kind == OBLIQUE):
-        out += gain[node] * weight_shares(tree, int(node))
+    out = _by_feature(tree, np.where(tree.gain > 0, tree.gain, 0.0))
     return out / out.sum() if out.sum() > 0 else out
 
 
 def auc_importance(tree: Tree) -> np.ndarray:
     """Return the sum of squared gains per feature, float64 (n_features,); features of a weighted sum share its gain."""
+    return _by_feature(tree, tree.gain**2)
+
+
+def _by_feature(tree: Tree, gain: np.ndarray) -> np.ndarray:
+    """Return the sum of the gains of conditions per feature; features of a weighted sum share its gain."""
     single = (tree.kind != LEAF) & (tree.kind != OBLIQUE)
-    out = np.bincount(tree.feature[single], tree.gain[single] ** 2, tree.n_features).astype(np.float64)
+    out = np.bincount(tree.feature[single], gain[single], tree.n_features).astype(np.float64)
     for node in np.flatnonzero(tree.kind == OBLIQUE):
-        out += tree.gain[node] ** 2 * weight_shares(tree, int(node))
+        out += gain[node] * weight_shares(tree, int(node))
     return out
 
 

@@ -31,6 +31,9 @@ MOST_STRENGTH = 1000.0
 LEAST_KEPT = 0.1
 """Contributions are shrunk to match the hit rate of new cases, but to no less than this share."""
 
+MOST_STRETCHED = 10.0
+"""Contributions to a score are stretched to match the hit rate, but by no more than this factor."""
+
 
 @dataclass(frozen=True)
 class Reason:
@@ -183,3 +186,61 @@ def kept_shares(contributions: np.ndarray, gain: np.ndarray) -> np.ndarray:
     with np.errstate(invalid="ignore"):
         share = np.where(total > 0, gain / np.where(total > 0, total, 1.0), 1.0)
     return np.clip(np.nan_to_num(share, nan=1.0), LEAST_KEPT, 1.0)
+
+
+# --- ensembles ----------------------------------------------------------------------------------------------
+
+
+def mean_contributions(
+    trees: Sequence[Tree], columns: Sequence[Column], X: np.ndarray, weights: np.ndarray | None = None
+) -> np.ndarray:
+    """Return how much each value raised the log-odds of its row, averaged over the trees: float64 (n, n_features).
+
+    `weights` are those of the trees, non-negative; None = all equal.
+    """
+    total = np.zeros(X.shape)
+    if weights is None:
+        for tree in trees:
+            total += row_contributions(tree, columns, X)
+        return total / len(trees)
+    for tree, weight in zip(trees, weights, strict=True):
+        total += weight * row_contributions(tree, columns, X)
+    return total / weights.sum() if weights.any() else total
+
+
+def vote_reasons(
+    trees: Sequence[Tree],
+    columns: Sequence[Column],
+    X: np.ndarray,
+    n_reasons: int,
+    weights: np.ndarray | None = None,
+    *,
+    originals: Originals | None = None,
+    gain: np.ndarray | None = None,
+) -> list[list[Reason]]:
+    """Return the values that speak most for each row, strongest first; `weights` as in `mean_contributions`.
+
+    The other parameters are those of `toprank.explain.reasons`.
+    """
+    contributions = mean_contributions(trees, columns, X, weights)
+    return strongest(contributions, columns, X, n_reasons, originals, gain)
+
+
+def sum_reasons(
+    contributions: np.ndarray,
+    columns: Sequence[Column],
+    X: np.ndarray,
+    n_reasons: int,
+    originals: Originals | None = None,
+    gain: np.ndarray | None = None,
+) -> list[list[Reason]]:
+    """Return the values that speak most for each row, of a score that is not in log-odds, strongest first.
+
+    A row's contributions are multiplied by one factor so that they add up to its gain in log-odds; without gains they
+    stay as they are. The other parameters are those of `toprank.explain.reasons`.
+    """
+    if gain is not None:
+        total = contributions.sum(axis=1)
+        factor = np.where((total > 0) & (gain > total), gain / np.where(total > 0, total, 1.0), 1.0)
+        contributions = contributions * np.minimum(factor, MOST_STRETCHED)[:, None]
+    return strongest(contributions, columns, X, n_reasons, originals, gain)

@@ -1,4 +1,4 @@
-"""`Explanation`: why one row has its score, as text and as data."""
+"""Why a row has its score, as text and as data: `Explanation` of a tree, `VoteExplanation` of an ensemble."""
 
 from __future__ import annotations
 
@@ -12,17 +12,22 @@ import numpy as np
 
 from toprank.explain.conditions import Condition
 from toprank.explain.contributions import rows_by_path
+from toprank.explain.reasons import mean_contributions
 from toprank.explain.rules import leaf_table
 from toprank.explain.values import Originals, originals_by_feature, value_of, value_text
 from toprank.metrics.hit_rates import HitRates
 from toprank.tree.columns import Category, Column
 from toprank.tree.structure import Tree
+from toprank.words.counts import plural
 from toprank.words.numbers import hit_rate_text, lift_text, number_text
 from toprank.words.plain import plain
 
 WIDTH = 100
 POINTS_SHOWN = 5
 """Most scorecard features that an explanation lists."""
+
+SUM = "sum"
+"""How boosted trees make a score."""
 
 
 @dataclass(frozen=True)
@@ -234,4 +239,78 @@ def _scorecard_steps(
             if points[row, f] != 0
         )
         for row in range(len(X))
+    ]
+
+
+# --- ensembles ----------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class VoteExplanation:
+    """Why an ensemble gives a row its score.
+
+    Attributes
+    ----------
+    score, rate, lift : float
+        Score of the ensemble, hit rate of past cases with such scores, and its ratio to the rate of all cases.
+    n_trees : int
+    steps : tuple of Step
+        Columns by their mean contribution to the log-odds, without those that contribute nothing.
+    how : str
+        How the trees make the score, in words.
+    """
+
+    score: float
+    rate: float
+    lift: float
+    n_trees: int
+    steps: tuple[Step, ...]
+    how: str = "mean"
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain values, ready for JSON; non-finite numbers become None."""
+        return plain(asdict(self))
+
+    def __str__(self) -> str:
+        lines = [
+            f"score {number_text(self.score, 6)}, {self.how} of {plural(self.n_trees, 'tree')}; hit rate of such "
+            f"past cases {hit_rate_text(self.rate)}, {number_text(self.lift, 3)} times the rate of all cases",
+            "columns, and what each adds to the log-odds of a positive, on average over the trees:"
+            if self.how != SUM
+            else "columns, and what each adds to the score of the mean case:",
+        ]
+        return "\n".join(lines + step_lines(self.steps))
+
+
+def explain_votes(
+    trees: Sequence[Tree],
+    columns: Sequence[Column],
+    X: np.ndarray,
+    score: np.ndarray,
+    rate: np.ndarray,
+    base_rate: float,
+    weights: np.ndarray | None = None,
+    how: str = "mean",
+    originals: Originals | None = None,
+) -> list[VoteExplanation]:
+    """Explain the score of each row in an ensemble; `weights` and `how` say how the trees vote."""
+    contributions = mean_contributions(trees, columns, X, weights)
+    return explain_sums(contributions, columns, X, score, rate, base_rate, len(trees), how, originals)
+
+
+def explain_sums(
+    contributions: np.ndarray,
+    columns: Sequence[Column],
+    X: np.ndarray,
+    score: np.ndarray,
+    rate: np.ndarray,
+    base_rate: float,
+    n_trees: int,
+    how: str,
+    originals: Originals | None = None,
+) -> list[VoteExplanation]:
+    """Explain the score of each row by what each of its values contributes, float64 (n, n_features)."""
+    return [
+        VoteExplanation(float(score[i]), float(rate[i]), float(rate[i] / base_rate), n_trees, steps, how)
+        for i, steps in enumerate(value_steps(contributions, columns, X, originals))
     ]

@@ -1,6 +1,5 @@
 """Trees as text, for reading or for applying, and the scorecard inside leaves as a table."""
 
-from toprank.export.rules import fitting_rules, rule_figures, rule_lines, rules_text
 from toprank.export.scorecard import (
     CARD_TITLE,
     WIDTH,
@@ -13,7 +12,7 @@ from toprank.export.scorecard import (
     scorecard_summary,
     scorecard_table,
 )
-from toprank.export.text import block_lines, question, to_text
+from toprank.export.text import block_lines, fitting_rules, question, rule_figures, rule_lines, rules_text, to_text
 
 __all__ = [
     "CARD_TITLE",

@@ -13,8 +13,7 @@ from toprank.tree.columns import Category, Column
 from toprank.tree.scoring import Card, Scoring
 from toprank.words.counts import plural
 from toprank.words.numbers import number_text
-from toprank.words.shortened import is_cut, is_rounded
-from toprank.words.wording import EXACT, SHORT, WEIGHT_DIGITS, Detail, one_line
+from toprank.words.wording import EXACT, SHORT, WEIGHT_DIGITS, Detail, is_cut, is_rounded, one_line
 from toprank.words.wrapping import GLUE, wrapped
 
 WIDTH = 100

@@ -22,7 +22,16 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from toprank.metrics.at_k import gain_at_k, lift_at_k, precision_at_k, recall_at_k
+from toprank.metrics.at_k import (
+    gain_at_k,
+    gain_at_k_curve,
+    gains_table,
+    lift_at_k,
+    precision_at_k,
+    precision_at_k_curve,
+    recall_at_k,
+    recall_at_k_curve,
+)
 from toprank.metrics.auc import auc_interval, delong_test
 from toprank.metrics.comparison import (
     BeforeAfter,
@@ -32,15 +41,19 @@ from toprank.metrics.comparison import (
     wilcoxon_test,
 )
 from toprank.metrics.confusion import balanced_accuracy, f_beta, g_mean, g_measure
-from toprank.metrics.curves import gain_at_k_curve, gains_table, precision_at_k_curve, recall_at_k_curve
-from toprank.metrics.entities import EntityCases, distinct_entity_precision_at_k, per_entity
+from toprank.metrics.groups import (
+    EntityCases,
+    PeriodValues,
+    distinct_entity_precision_at_k,
+    per_entity,
+    per_period,
+    values_per_period,
+)
 from toprank.metrics.hit_rates import HitRates
 from toprank.metrics.intervals import Interval, bootstrap_interval, proportion_interval
 from toprank.metrics.operating_points import OperatingPoints
-from toprank.metrics.periods import PeriodValues, per_period, values_per_period
 from toprank.metrics.ranking import average_precision, pos_at_top, roc_auc
-from toprank.metrics.roc import RocCurve, roc_curve
-from toprank.metrics.roc_bands import RocBand, roc_band
+from toprank.metrics.roc import RocBand, RocCurve, roc_band, roc_curve
 
 if TYPE_CHECKING:
     from toprank.metrics.scorers import average_precision_scorer, make_at_k_scorer

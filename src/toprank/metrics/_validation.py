@@ -234,6 +234,19 @@ def check_choice(value: Any, name: str, choices: Sequence[str], *, caller: str) 
         raise InputError(f"The '{name}' parameter of {caller} must be one of {shown}. Got {value!r} instead.")
 
 
+def shown(values: Any) -> str:
+    """Return what was given, cut if it is long, for an error message."""
+    text = repr(values)
+    return text if len(text) <= 60 else text[:57] + "..."
+
+
+def read_only(values: Any) -> NDArray[np.float64]:
+    """Return a copy of the values that cannot be changed."""
+    array = np.array(values, dtype=np.float64)
+    array.flags.writeable = False
+    return array
+
+
 def is_int(value: Any) -> bool:
     """Return True for ints of Python and numpy, but not for booleans."""
     return isinstance(value, numbers.Integral) and not isinstance(value, bool)

@@ -98,16 +98,12 @@ def delong_test(
 
     Parameters
     ----------
-    y_true : array-like of shape (n,)
-        Labels of two values.
+    y_true, sample_weight, pos_label
+        As in `auc_interval`.
     score_a, score_b : array-like of shape (n,)
         The two scores of each case; larger is more suspicious.
     level : float, default=0.95
         Level of the interval around the difference.
-    sample_weight : array-like of shape (n,), optional
-        Copies of a row: weight 2 is the row twice.
-    pos_label : optional
-        The positive label; the larger of the two by default.
 
     Returns
     -------
@@ -160,21 +156,14 @@ def delong_test(
 class Components:
     """Structural components of an area: the share of the other class that each case is ranked correctly against.
 
-    Attributes
-    ----------
-    place : ndarray of shape (n,), int64
-        Rank of each case's score among the distinct scores.
-    of_positive, of_negative : ndarray
-        One component per case of the class, ties counting one half; their weighted means are the area, or, for the
-        components of a difference, the difference.
-    positive_weight, negative_weight : ndarray
-        Copies of each case.
+    Ties count one half. The weighted mean of the components of either class is the area, or, for the components of a
+    difference, the difference.
     """
 
-    place: NDArray[np.int64]
+    place: NDArray[np.int64]  # (n,): rank of each case's score among the distinct scores
     of_positive: Floats
     of_negative: Floats
-    positive_weight: Floats
+    positive_weight: Floats  # copies of each case
     negative_weight: Floats
 
     @property
@@ -209,12 +198,10 @@ class Components:
 
     def minus(self, other: Components) -> Components:
         """Components of the difference of two areas over the same cases."""
-        return Components(
-            self.place,
-            self.of_positive - other.of_positive,
-            self.of_negative - other.of_negative,
-            self.positive_weight,
-            self.negative_weight,
+        return replace(
+            self,
+            of_positive=self.of_positive - other.of_positive,
+            of_negative=self.of_negative - other.of_negative,
         )
 
 

@@ -89,12 +89,7 @@ def paired_bootstrap_test(
     level = check_level(level, caller=caller)
     rows = ResampledRows(y_true, [score_a, score_b], metric_kwargs, caller=caller)
     value_a, value_b = rows.measure(metric, slice(None))
-    drawn = np.array(
-        [
-            rows.measure(metric, indices)
-            for indices in rows.resamples(n_resamples, stratified, random_state, caller=caller)
-        ]
-    )
+    drawn = rows.measure_resamples(metric, n_resamples, stratified, random_state, caller=caller)
     differences = drawn[:, 0] - drawn[:, 1]
     difference = value_a - value_b
     n_beyond = int(min(np.count_nonzero(differences <= 0), np.count_nonzero(differences >= 0)))

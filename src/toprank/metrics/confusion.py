@@ -8,7 +8,6 @@ G-mean. That is a misprint: here it is TP / (TP + FN), as in equation (1) of the
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -25,34 +24,10 @@ from toprank.metrics._validation import (
 )
 
 
-@dataclass(frozen=True)
-class Counts:
-    """The confusion matrix, in weights."""
-
-    tp: float
-    fp: float
-    fn: float
-    tn: float
-
-    @property
-    def recall(self) -> float:
-        """True positive rate, TP / (TP + FN)."""
-        return self.tp / (self.tp + self.fn)
-
-    @property
-    def true_negative_rate(self) -> float:
-        """TN / (TN + FP)."""
-        return self.tn / (self.tn + self.fp)
-
-    @property
-    def precision(self) -> float:
-        """TP / (TP + FP), or 0 if nothing is predicted positive."""
-        return self.tp / (self.tp + self.fp) if self.tp + self.fp > 0 else 0.0
-
-
 def _count(
     y_true: ArrayLike, y_pred: ArrayLike, sample_weight: ArrayLike | None, pos_label: Any, caller: str
-) -> Counts:
+) -> tuple[float, float, float, float]:
+    """Return the confusion matrix, in weights: true and false positives, false and true negatives."""
     labels = as_vector(y_true, "y_true", caller=caller)
     low, high = two_classes(labels, caller=caller)
     pos_label = choose_pos_label(pos_label, low, high, caller=caller)
@@ -67,12 +42,9 @@ def _count(
     weight = check_weight(sample_weight, len(labels), caller=caller)
     is_true, is_called = labels == pos_label, predicted == pos_label
     check_both_classes_weigh(is_true[weight > 0], caller)
-    return Counts(
-        tp=float(weight[is_true & is_called].sum()),
-        fp=float(weight[~is_true & is_called].sum()),
-        fn=float(weight[is_true & ~is_called].sum()),
-        tn=float(weight[~is_true & ~is_called].sum()),
-    )
+    masks = (is_true & is_called, ~is_true & is_called, is_true & ~is_called, ~is_true & ~is_called)
+    tp, fp, fn, tn = (float(weight[mask].sum()) for mask in masks)
+    return tp, fp, fn, tn
 
 
 def f_beta(
@@ -114,9 +86,9 @@ def f_beta(
     """
     if not is_real(beta) or not 0 <= beta < np.inf:
         raise InputError(f"The 'beta' parameter of f_beta must be a float in the range [0, inf). Got {beta!r} instead.")
-    counts = _count(y_true, y_pred, sample_weight, pos_label, "f_beta")
-    found = (1 + beta**2) * counts.tp
-    return found / (found + beta**2 * counts.fn + counts.fp) if found > 0 else 0.0
+    tp, fp, fn, _ = _count(y_true, y_pred, sample_weight, pos_label, "f_beta")
+    found = (1 + beta**2) * tp
+    return found / (found + beta**2 * fn + fp) if found > 0 else 0.0
 
 
 def g_mean(
@@ -126,11 +98,8 @@ def g_mean(
 
     Parameters
     ----------
-    y_true, y_pred : array-like of shape (n,)
-        Labels and predicted labels, of two values.
-    sample_weight : array-like of shape (n,), optional
-    pos_label : optional
-        Has no effect: both classes count alike.
+    y_true, y_pred, sample_weight, pos_label
+        As in `f_beta`; the positive label has no effect, because both classes count alike.
 
     Returns
     -------
@@ -146,8 +115,8 @@ def g_mean(
     >>> g_mean([1, 1, 0, 0], [1, 0, 1, 0])
     0.5
     """
-    counts = _count(y_true, y_pred, sample_weight, pos_label, "g_mean")
-    return float(np.sqrt(counts.recall * counts.true_negative_rate))
+    tp, fp, fn, tn = _count(y_true, y_pred, sample_weight, pos_label, "g_mean")
+    return float(np.sqrt(tp / (tp + fn) * (tn / (tn + fp))))
 
 
 def g_measure(
@@ -157,11 +126,8 @@ def g_measure(
 
     Parameters
     ----------
-    y_true, y_pred : array-like of shape (n,)
-        Labels and predicted labels, of two values.
-    sample_weight : array-like of shape (n,), optional
-    pos_label : optional
-        The positive label; the larger of the two by default.
+    y_true, y_pred, sample_weight, pos_label
+        As in `f_beta`.
 
     Returns
     -------
@@ -177,8 +143,9 @@ def g_measure(
     >>> g_measure([1, 1, 1, 1, 0], [1, 0, 0, 0, 0])
     0.5
     """
-    counts = _count(y_true, y_pred, sample_weight, pos_label, "g_measure")
-    return float(np.sqrt(counts.precision * counts.recall))
+    tp, fp, fn, _ = _count(y_true, y_pred, sample_weight, pos_label, "g_measure")
+    precision = tp / (tp + fp) if tp + fp > 0 else 0.0
+    return float(np.sqrt(precision * (tp / (tp + fn))))
 
 
 def balanced_accuracy(
@@ -188,11 +155,8 @@ def balanced_accuracy(
 
     Parameters
     ----------
-    y_true, y_pred : array-like of shape (n,)
-        Labels and predicted labels, of two values.
-    sample_weight : array-like of shape (n,), optional
-    pos_label : optional
-        Has no effect: both classes count alike.
+    y_true, y_pred, sample_weight, pos_label
+        As in `f_beta`; the positive label has no effect, because both classes count alike.
 
     Returns
     -------
@@ -208,5 +172,5 @@ def balanced_accuracy(
     >>> balanced_accuracy([1, 1, 0, 0], [1, 0, 0, 0])
     0.75
     """
-    counts = _count(y_true, y_pred, sample_weight, pos_label, "balanced_accuracy")
-    return (counts.recall + counts.true_negative_rate) / 2
+    tp, fp, fn, tn = _count(y_true, y_pred, sample_weight, pos_label, "balanced_accuracy")
+    return (tp / (tp + fn) + tn / (tn + fp)) / 2

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from toprank.errors import InputError
+from toprank.metrics._validation import read_only
 
 SMALLEST_BIN = 20.0
 """Cases in the first bin, at the very top of the list."""
@@ -106,9 +107,7 @@ class HitRates:
         if len(self.share) == 0:
             object.__setattr__(self, "share", np.array(self.above, np.float64) / max(float(self.above[0]), 1e-300))
         for name in ("score", "rate", "above", "share"):
-            array = np.array(getattr(self, name), np.float64)
-            array.flags.writeable = False
-            object.__setattr__(self, name, array)
+            object.__setattr__(self, name, read_only(getattr(self, name)))
 
     @property
     def is_for_new_cases(self) -> bool:

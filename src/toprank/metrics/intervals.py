@@ -92,11 +92,8 @@ def bootstrap_interval(
     level = check_level(level, caller=caller)
     rows = ResampledRows(y_true, [score], metric_kwargs, caller=caller)
     value = rows.measure(metric, slice(None))[0]
-    draws = [
-        rows.measure(metric, indices)[0]
-        for indices in rows.resamples(n_resamples, stratified, random_state, caller=caller)
-    ]
-    low, high = percentile_ends(np.array(draws), level)
+    drawn = rows.measure_resamples(metric, n_resamples, stratified, random_state, caller=caller)
+    low, high = percentile_ends(drawn[:, 0], level)
     return Interval(value, low, high, level)
 
 
@@ -132,6 +129,10 @@ class ResampledRows:
         y_true = self._y_true[indices]
         keywords = {name: values[indices] for name, values in self._per_row.items()} | self._constant
         return [float(metric(y_true, column[indices], **keywords)) for column in self._columns]
+
+    def measure_resamples(self, metric: Callable[..., float], *options: Any, caller: str) -> NDArray[np.float64]:
+        """Return the measure of every column of scores on every resample; options as in `resamples`."""
+        return np.array([self.measure(metric, indices) for indices in self.resamples(*options, caller=caller)])
 
     def resamples(
         self, n_resamples: int, stratified: bool, random_state: Any, *, caller: str

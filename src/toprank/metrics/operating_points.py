@@ -6,7 +6,7 @@ sampling ratios, the thresholds of a score, exact optima. It stores weights of c
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -21,6 +21,8 @@ from toprank.metrics._validation import (
     check_weight,
     choose_pos_label,
     is_real,
+    read_only,
+    shown,
     two_classes,
 )
 from toprank.metrics.roc import RocCurve
@@ -131,13 +133,10 @@ class OperatingPoints:
 
         Parameters
         ----------
-        y : array-like of shape (n,)
-            Labels of two values.
+        y, sample_weight, pos_label
+            As in `of_labels`.
         score : array-like of shape (n,)
             Larger is more suspicious.
-        sample_weight : array-like of shape (n,), optional
-        pos_label : optional
-            The positive label; the larger of the two by default.
 
         Examples
         --------
@@ -255,13 +254,8 @@ class OperatingPoints:
         chosen = np.atleast_1d(np.asarray(which))
         if chosen.size == 0:
             chosen = chosen.astype(np.intp)
-        return OperatingPoints(
-            self.cost_ratio[chosen],
-            self.false_positives[chosen],
-            self.false_negatives[chosen],
-            self.positives,
-            self.negatives,
-        )
+        names = ("cost_ratio", "false_positives", "false_negatives")
+        return replace(self, **{name: getattr(self, name)[chosen] for name in names})
 
     def to_dict(self) -> dict[str, Any]:
         """The fields as plain lists and numbers; ``OperatingPoints(**fields)`` restores the points."""
@@ -336,24 +330,16 @@ def _errors(values: Any, name: str, most: float) -> Floats:
     if array.ndim != 1 or not ((array >= -ROUNDING * most) & (array <= most * (1 + ROUNDING))).all():
         raise InputError(
             f"'{name}' of OperatingPoints must be weights between 0 and {most:g}, the weight of the class. "
-            f"Got {_shown(values)} instead. Hint: they are weights of cases, not rates."
+            f"Got {shown(values)} instead. Hint: they are weights of cases, not rates."
         )
-    array = np.clip(array, 0.0, most)
-    array.flags.writeable = False
-    return array
+    return read_only(np.clip(array, 0.0, most))
 
 
 def _cost_ratios(values: Any) -> Floats:
-    array = np.array(values, dtype=np.float64)
+    array = read_only(values)
     if array.ndim != 1 or not (np.isnan(array) | ((array >= 0) & (array < np.inf))).all():
         raise InputError(
             "'cost_ratio' of OperatingPoints must be a list of finite numbers, none below 0. "
-            f"Got {_shown(values)} instead. Hint: use NaN for an unknown one."
+            f"Got {shown(values)} instead. Hint: use NaN for an unknown one."
         )
-    array.flags.writeable = False
     return array
-
-
-def _shown(values: Any) -> str:
-    text = repr(values)
-    return text if len(text) <= 60 else text[:57] + "..."

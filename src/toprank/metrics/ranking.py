@@ -151,13 +151,8 @@ def roc_auc(
 
     Parameters
     ----------
-    y_true : array-like of shape (n,)
-        Labels of two values.
-    score : array-like of shape (n,)
-        Larger is more suspicious.
-    sample_weight : array-like of shape (n,), optional
-    pos_label : optional
-        The positive label; the larger of the two by default.
+    y_true, score, sample_weight, pos_label
+        As in `average_precision`.
 
     Returns
     -------
@@ -192,13 +187,8 @@ def pos_at_top(
 
     Parameters
     ----------
-    y_true : array-like of shape (n,)
-        Labels of two values.
-    score : array-like of shape (n,)
-        Larger is more suspicious.
-    sample_weight : array-like of shape (n,), optional
-    pos_label : optional
-        The positive label; the larger of the two by default.
+    y_true, score, sample_weight, pos_label
+        As in `average_precision`.
 
     Returns
     -------

@@ -213,15 +213,10 @@ def exact_linear(
 
     Parameters
     ----------
-    X : array of shape (n, n_features)
-        Numbers, none missing.
-    y : array of shape (n,)
-        Labels of two values.
+    X, y, sample_weight, pos_label
+        As in `exact_stumps`.
     fp_cost, fn_cost : float
         Cost of a false positive and of a false negative.
-    sample_weight : array of shape (n,), optional
-    pos_label : optional
-        The positive label; the larger of the two by default.
     margin : float, default 1e-5
         Smallest distance of the boundary from every case, on columns scaled to [-1, 1] with a largest weight of 1. A
         floating-point solver cannot distinguish smaller ones from zero.

@@ -28,28 +28,16 @@ NEGLIGIBLE = 1e-9
 
 @dataclass(frozen=True)
 class LinearProblem:
-    """Distinct points with a signed cost: above 0 for labelling a point negative, below 0 for labelling it positive.
+    """Distinct points with a signed cost: above 0 for labelling a point negative, below 0 for labelling it positive."""
 
-    Attributes
-    ----------
-    points : float64 array of shape (k, d)
-        Columns that vary, scaled to [-1, 1]; without points for which both labels cost the same.
-    cost : float64 array of shape (k,)
-    floor : float
-        Cost that no classifier avoids, from equal rows with different labels.
-    margin : float
-    columns : int array of shape (d,); n_features : int
-    center, scale : float64 arrays of shape (d,)
-    """
-
-    points: np.ndarray
-    cost: np.ndarray
-    floor: float
+    points: np.ndarray  # (k, d): columns that vary, scaled to [-1, 1]; without points whose labels cost the same
+    cost: np.ndarray  # (k,)
+    floor: float  # cost that no classifier avoids, from equal rows with different labels
     margin: float
-    columns: np.ndarray
+    columns: np.ndarray  # int (d,)
     n_features: int
-    center: np.ndarray
-    scale: np.ndarray
+    center: np.ndarray  # (d,)
+    scale: np.ndarray  # (d,)
 
     @classmethod
     def from_rows(cls, X: np.ndarray, cost: np.ndarray, margin: float) -> LinearProblem:
@@ -110,29 +98,16 @@ class LinearProblem:
 
 @dataclass(frozen=True)
 class Cells:
-    """Boxes of directions, and bounds for the classifiers in them that cost less than a cutoff.
+    """Boxes of directions, and bounds for the classifiers in them that cost less than a cutoff."""
 
-    Attributes
-    ----------
-    low, high : float64 arrays of shape (c, d)
-    bound : float64 array of shape (c,)
-        No classifier in the box costs less.
-    first, last : float64 arrays of shape (c,)
-        Thresholds of the cheaper classifiers are between these.
-    is_wrong, is_open : bool arrays of shape (c, k)
-        Points that all cheaper classifiers get wrong, and those that some may get wrong.
-    smallest, largest : float64 arrays of shape (c, k)
-        Ends of the projections of the points.
-    """
-
-    low: np.ndarray
+    low: np.ndarray  # (c, d)
     high: np.ndarray
-    bound: np.ndarray
-    first: np.ndarray
+    bound: np.ndarray  # (c,): no classifier in the box costs less
+    first: np.ndarray  # (c,): thresholds of the cheaper classifiers are between first and last
     last: np.ndarray
-    is_wrong: np.ndarray
-    is_open: np.ndarray
-    smallest: np.ndarray
+    is_wrong: np.ndarray  # bool (c, k): points that all cheaper classifiers get wrong
+    is_open: np.ndarray  # bool (c, k): points that some of them may get wrong
+    smallest: np.ndarray  # (c, k): ends of the projections of the points
     largest: np.ndarray
 
     @classmethod
@@ -278,13 +253,7 @@ def search_directions(
 ) -> tuple[np.ndarray, float, float]:
     """Direction and threshold of the cheapest classifier found, and a lower bound of the cost of all with the margin.
 
-    Parameters
-    ----------
-    problem : LinearProblem
-    starts : list of arrays of shape (n_features,)
-        Directions to try first.
-    time_limit : float
-        Seconds.
+    `starts` are directions to try first, of shape (n_features,); `time_limit` is in seconds.
     """
     search = _Search(problem, time.monotonic() + time_limit)
     if starts:

@@ -8,22 +8,16 @@ never: no window opens, no figure stays open, and the caller's settings do not c
 
 from __future__ import annotations
 
-from toprank.plots.card import CardDisplay
 from toprank.plots.cost_curve import CostOptimalCurveDisplay
 from toprank.plots.critical_difference import CriticalDifferenceDisplay
-from toprank.plots.curves import PrecisionAtKDisplay
+from toprank.plots.curves import GainsDisplay, LearningCurveDisplay, PrecisionAtKDisplay
 from toprank.plots.dependence import DependenceDisplay
-from toprank.plots.display import Display
-from toprank.plots.gains import GainsDisplay
-from toprank.plots.leaderboard import LeaderboardDisplay
-from toprank.plots.learning_curve import LearningCurveDisplay
+from toprank.plots.display import Display, save_figure
+from toprank.plots.leaderboard import LeaderboardDisplay, PriceOfReadingDisplay
 from toprank.plots.levels import DepthDisplay, ImbalanceDisplay
 from toprank.plots.panels import plot_panels
-from toprank.plots.price_of_reading import PriceOfReadingDisplay
-from toprank.plots.red_flags import RedFlagsDisplay
-from toprank.plots.roc import RocDisplay
-from toprank.plots.roc_levels import RocLevelsDisplay
-from toprank.plots.saving import save_figure
+from toprank.plots.points import CardDisplay, RedFlagsDisplay
+from toprank.plots.roc import RocDisplay, RocLevelsDisplay
 from toprank.plots.style import MethodStyle, method_styles
 from toprank.plots.tree import TreeDisplay
 

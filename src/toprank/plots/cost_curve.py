@@ -3,47 +3,44 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from toprank.errors import InputError, InputTypeError
 from toprank.metrics.operating_points import OperatingPoints
-from toprank.metrics.roc import RocCurve
-from toprank.plots.cost_curve_inputs import check_free_names, check_objects, check_selected
+from toprank.metrics.roc import RocCurve, roc_curve
 from toprank.plots.display import Display
-from toprank.plots.labels import check_naming
-from toprank.plots.lines import write_axis_labels
-from toprank.plots.models import check_test_cases, judged, roc_of_leaves, roc_of_scores, with_costs
-from toprank.plots.points import (
+from toprank.plots.inputs import check_dictionary, check_objects
+from toprank.plots.lines import check_naming, write_axis_labels
+from toprank.plots.operating_points import (
     SIDE,
     add_legend,
     alerts_of_rates,
     check_limits,
     draw_points,
     draw_ring,
-    has_ratio,
     label_ratios,
     make_room_below,
     prepare_alerts,
     prepare_zoom,
     signs,
 )
-from toprank.plots.roc import RATES, draw_curve, prepare_rates
+from toprank.plots.roc import RATES, axes_row, draw_curve, prepare_rates
 from toprank.plots.style import (
     INK,
     TEXT_SIZE,
     MethodStyle,
     complete_styles,
     house_style,
-    new_figure,
     percent,
     settle_layout,
     short_names,
     write_over,
     write_title,
 )
+from toprank.tree.structure import Tree
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -114,18 +111,16 @@ class CostOptimalCurveDisplay(Display):
         checked: dict[str, Any] = {}
         for name in ("points", "test_points", "curves", "test_curves"):
             kind = OperatingPoints if name.endswith("points") else RocCurve
-            checked[name] = check_objects(getattr(self, name), kind, name, caller)
+            given = getattr(self, name)
+            checked[name] = {} if given is None else check_objects(given, kind, name, caller=caller)
         for points, curves in (("points", "curves"), ("test_points", "test_curves")):
             twice = [name for name in checked[points] if name in checked[curves]]
             if twice:
                 raise InputError(
                     f"{caller} has both points and a ROC curve named {twice[0]!r}. Hint: use different names."
                 )
-        if not checked["points"]:
-            raise InputTypeError(
-                f"'points' of {caller} must be a dictionary with OperatingPoints for every method. Got an empty one "
-                "instead. Hint: to draw only ROC curves, use RocDisplay."
-            )
+        hint = " Hint: to draw only ROC curves, use RocDisplay."
+        check_dictionary(checked["points"], "points", "OperatingPoints for every method", caller=caller, hint=hint)
         check_selected(self.selected or {}, checked["points"], checked["test_points"], caller)
         self._set(**checked, selected=dict(self.selected or {}), sources=dict(self.sources or {}),
                   cuts=dict(self.cuts or {}))  # fmt: skip
@@ -204,21 +199,20 @@ class CostOptimalCurveDisplay(Display):
         if hasattr(tree, "tree_"):  # a bag of trees has no leaves to order
             seen[BASE], sources[BASE] = roc_of_leaves(tree.tree_), IN_TRAINING
             if X is not None:
-                fresh[BASE] = roc_of_scores(-tree.tree_.leaf[tree.apply(X)], y, sample_weight, positive)
+                score = -tree.tree_.leaf[tree.apply(X)]
+                fresh[BASE] = roc_curve(y, score, sample_weight=sample_weight, pos_label=positive)
         check_free_names(others or {}, {**seen, **fresh}, caller)
         target = seen if X is None else fresh
         for name, model in (others or {}).items():
             target[str(name)] = judged(model, str(name), X, y, sample_weight, positive, caller)
-        (points, curves), (test_points, test_curves) = _parted(seen), _parted(fresh)
+        (points, curves), (test_points, test_curves) = _separated(seen), _separated(fresh)
         return cls(points, curves, test_points, test_curves, selected, title, sources, cuts)
 
     @property
     def methods(self) -> list[str]:
         """Names of the methods: points first, then ROC curves, in the order given."""
-        return list(dict.fromkeys([*self.points, *(self.test_points or {}), *self._all_curves()]))
-
-    def _all_curves(self) -> dict[str, RocCurve]:
-        return {**(self.curves or {}), **(self.test_curves or {})}
+        parts = (self.points, self.test_points, self.curves, self.test_curves)
+        return list(dict.fromkeys(name for part in parts for name in part or {}))
 
     def _panels(self) -> dict[str, tuple[Mapping[str, OperatingPoints], Mapping[str, RocCurve]]]:
         """Points and curves by sample, with test cases if there are any."""
@@ -296,7 +290,9 @@ class CostOptimalCurveDisplay(Display):
         limits = check_limits(xlim, f"{caller}.plot", highest=np.inf if x == "alerts" else 1.0)
         panels, chosen = self._panels(), complete_styles(self.methods, styles)
         with house_style(f"{caller}.plot"):
-            axes = self._axes(ax, len(panels))
+            n, size = len(panels), (len(panels) * SIDE + (0.4 if len(panels) == 1 else -0.2), SIDE + 0.4)
+            wanted = "a pair of axes, for training and test cases" if n == 2 else "one axes"
+            axes = axes_row(ax, n, size, wanted, "figure.subplots(1, 2) makes a pair", caller)
             shapes: list[Any] = []
             for each, (sample, (points, curves)) in zip(axes, panels.items(), strict=True):
                 shapes.append(self._prepare(each, points, x, limits))
@@ -304,24 +300,25 @@ class CostOptimalCurveDisplay(Display):
                 if len(panels) > 1:
                     each.set_title(sample, loc="left", fontsize=TEXT_SIZE, color=INK)
                 if labels != "none":
-                    sources = self._sources(sample)
+                    known = self.sources or {}
+                    sources = known if sample == TRAINING else dict.fromkeys(known, IN_TEST)
                     entries = self._entries(handles, points, curves, sources, x, is_alone=len(panels) == 1)
                     add_legend(each, entries, is_own=ax is None, is_zoomed=limits is not None)
             self._write_title(axes[0], is_own=ax is None, is_pair=len(axes) > 1)
             firsts = [list(points.items())[:1] for points, _ in panels.values()] if labels in WITH_RATIOS else []
-            known = [
+            labelled = [
                 (each, first, (self.selected or {}).get(name), shape)
                 for each, some, shape in zip(axes, firsts, shapes, strict=False)
-                for name, first in some if has_ratio(first)
+                for name, first in some if np.isfinite(first.cost_ratio).any()
             ]  # fmt: skip
             for each, (points, _) in zip(axes, panels.values(), strict=True):
-                write_axis_labels(each, *_axis_titles(x, points), RATIOS_NOTE if known else "")
+                write_axis_labels(each, *_axis_titles(x, points), RATIOS_NOTE if labelled else "")
             for each in axes[1:]:
                 each.set_ylabel("")
             if ax is None:
                 make_room_below(axes[0].figure.figure)
             settle_layout(axes[0].figure.figure)
-            for each, first, position, shape in known:
+            for each, first, position, shape in labelled:
                 label_ratios(each, first, position, shape)
         self._keep(axes[0])
         self._set(ax_=axes[0] if len(axes) == 1 else tuple(axes))
@@ -340,19 +337,6 @@ class CostOptimalCurveDisplay(Display):
         else:
             prepare_zoom(ax, limits)
         return None
-
-    def _axes(self, ax: Any, n: int) -> list[Axes]:
-        if ax is None:
-            figure = new_figure((n * SIDE + (0.4 if n == 1 else -0.2), SIDE + 0.4))
-            return [figure.add_subplot(1, n, place + 1) for place in range(n)]
-        given = list(np.ravel(np.asarray(ax, dtype=object)))
-        if len(given) != n:
-            wanted = "a pair of axes, for training and test cases" if n == 2 else "one axes"
-            raise InputError(
-                f"The 'ax' parameter of {type(self).__name__}.plot must be {wanted}. Got {len(given)} instead. "
-                "Hint: figure.subplots(1, 2) makes a pair."
-            )
-        return given
 
     def _draw_panel(
         self,
@@ -389,11 +373,6 @@ class CostOptimalCurveDisplay(Display):
         elif not is_pair:
             write_title(ax, title, is_own=False)
 
-    def _sources(self, sample: str) -> dict[str, str]:
-        """The cases behind the methods of a panel, if known."""
-        known = self.sources or {}
-        return dict(known) if sample == TRAINING else dict.fromkeys(known, IN_TEST)
-
     def _entries(
         self,
         handles: Mapping[str, Any],
@@ -421,7 +400,7 @@ class CostOptimalCurveDisplay(Display):
         return entries + list(signs(points))
 
 
-def _parted(mixed: Mapping[str, Any]) -> tuple[dict[str, OperatingPoints], dict[str, RocCurve]]:
+def _separated(mixed: Mapping[str, Any]) -> tuple[dict[str, OperatingPoints], dict[str, RocCurve]]:
     """Points and ROC curves, separated."""
     points = {name: what for name, what in mixed.items() if isinstance(what, OperatingPoints)}
     return points, {name: what for name, what in mixed.items() if name not in points}
@@ -442,3 +421,94 @@ def _axis_titles(x: str, points: Mapping[str, OperatingPoints]) -> tuple[str, st
     first = next(iter(points.values()), None)
     among = "" if first is None else f" among {first.positives + first.negatives:,.0f} cases"
     return f"Alerts{among}", "Positives found (%)"
+
+
+def check_selected(
+    selected: Any, points: Mapping[str, OperatingPoints], test_points: Mapping[str, OperatingPoints], caller: str
+) -> None:
+    """Raise unless the selected points belong to the given methods."""
+    if not isinstance(selected, Mapping):
+        raise InputTypeError(
+            f"'selected' of {caller} must be a dictionary of positions. Got {type(selected).__name__} instead."
+        )
+    for name, position in selected.items():
+        sizes = [len(part[name]) for part in (points, test_points) if name in part]
+        if not sizes:
+            raise InputError(
+                f"'selected' of {caller} names {name!r}, which is not one of the methods with points. "
+                f"Hint: they are {', '.join({**points, **test_points})}."
+            )
+        if isinstance(position, bool) or not isinstance(position, int | np.integer) or not 0 <= position < min(sizes):
+            raise InputError(
+                f"'selected[{name!r}]' of {caller} must be a position from 0 to {min(sizes) - 1}. Got {position!r} "
+                "instead."
+            )
+
+
+def check_free_names(others: Mapping[str, Any], taken: Mapping[str, Any], caller: str) -> None:
+    """Raise if a further model has the name of one of the curve's own lines."""
+    for name in others:
+        if str(name) in taken:
+            raise InputError(
+                f"'others' of {caller} has a model named {name!r}, which is the name of a line of the curve itself. "
+                "Hint: give it another name."
+            )
+
+
+def check_test_cases(curve: Any, X: Any, y: Any, caller: str) -> None:
+    """Raise unless `curve` is a fitted cost-optimal curve and the test cases have outcomes."""
+    if not hasattr(curve, "path_") or not hasattr(curve, "points_"):
+        raise InputTypeError(
+            f"{caller} needs a fitted CostOptimalCurve. Got {type(curve).__name__} instead. "
+            "Hint: call fit first; from_points draws any other points."
+        )
+    if (X is None) != (y is None):
+        given, lacking = ("X", "y") if y is None else ("y", "X")
+        raise InputError(f"{caller} got {given} but no {lacking}. Hint: pass both, or neither.")
+
+
+def with_costs(curve: Any, points: OperatingPoints) -> OperatingPoints:
+    """The points of a curve; those between two costs have no cost to write beside them."""
+    is_between = np.array([point.is_between for point in curve.path_])
+    return replace(points, cost_ratio=np.where(is_between, np.nan, points.cost_ratio))
+
+
+def judged(model: Any, name: str, X: Any, y: Any, sample_weight: Any, positive: Any, caller: str) -> Any:
+    """Points of a model with several classifiers, else the ROC curve of its score, on test cases.
+
+    OperatingPoints and a RocCurve are returned as they are; X is None if there are no test cases.
+    """
+    if isinstance(model, OperatingPoints | RocCurve):
+        return model
+    is_scorer = hasattr(model, "decision_function") or hasattr(model, "predict_proba")
+    if not is_scorer and not hasattr(model, "points"):
+        raise InputTypeError(
+            f"'others[{name!r}]' of {caller} must be OperatingPoints, a RocCurve or a fitted model. "
+            f"Got {type(model).__name__} instead."
+        )
+    if X is None:
+        raise InputError(f"'others[{name!r}]' of {caller} is a model, which needs test cases. Hint: pass X and y.")
+    if hasattr(model, "points"):
+        return model.points(X, y, sample_weight)
+    return roc_curve(y, _scores(model, X, positive), sample_weight=sample_weight, pos_label=positive)
+
+
+def roc_of_leaves(tree: Tree) -> RocCurve:
+    """ROC curve of a tree on its training cases: a threshold on the rate of a leaf (section 3.1 of the paper)."""
+    ends = np.flatnonzero(tree.is_leaf)
+    positive, negative = (np.bincount(tree.leaf[ends], part[ends]) for part in (tree.positive, tree.negative))
+    return RocCurve.of_cells(positive, negative)
+
+
+def _scores(model: Any, X: Any, positive: Any) -> np.ndarray:
+    """A score that is larger for cases more likely to have the positive label."""
+    from toprank.rankers.cost.cost_path import last_step
+
+    classes = list(getattr(model, "classes_", []))
+    if not hasattr(model, "decision_function"):
+        return np.asarray(model.predict_proba(X))[:, classes.index(positive) if positive in classes else -1]
+    score = np.asarray(model.decision_function(X))
+    # scikit-learn's classifiers score the larger label; the rankers of this package score their positive label.
+    is_ranker = hasattr(last_step(model)[1], "positive_index_")
+    is_turned = not is_ranker and len(classes) == 2 and classes[0] == positive
+    return -score if is_turned else score

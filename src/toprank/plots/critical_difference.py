@@ -14,16 +14,16 @@ from toprank.plots.inputs import check_figures, read_columns
 from toprank.plots.style import (
     FAINT,
     INK,
-    SMALL_SIZE,
     TEXT_SIZE,
     MethodStyle,
+    annotate,
     complete_styles,
-    counted,
     drawing,
     short_names,
     text_width,
     write_title,
 )
+from toprank.words.counts import plural
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -67,6 +67,8 @@ class CriticalDifferenceDisplay(Display):
     'Mean rank over 28 data sets, 1 is best; bars join methods too close to call'
     """
 
+    _methods_in = "mean_rank"
+
     mean_rank: Mapping[str, float]
     critical_difference: float | None = None
     cliques: Sequence[Collection[str]] | None = None
@@ -108,11 +110,6 @@ class CriticalDifferenceDisplay(Display):
                 f"{caller} needs one row per method, but some have several. Hint: average the ranks first."
             )
         return cls(ranks, critical_difference, cliques, n_data_sets, title)
-
-    @property
-    def methods(self) -> list[str]:
-        """Names of the methods, in the order given."""
-        return list(self.mean_rank)
 
     def columns(self) -> dict[str, Any]:
         """Columns method, mean_rank and cliques (numbers of the bars it is under, such as "1, 2"), best first."""
@@ -160,11 +157,10 @@ class CriticalDifferenceDisplay(Display):
             axes.set_ylim(bottom - 0.4, -HEAD)  # downwards
             axes.set_axis_off()
             write_title(axes, self._title() if self.title is None else self.title, is_own=ax is None)
-        self._keep(axes)
-        return self
+        return self._keep(axes)
 
     def _title(self) -> str:
-        over = "" if self.n_data_sets is None else f" over {counted(self.n_data_sets, 'data set')}"
+        over = "" if self.n_data_sets is None else f" over {plural(self.n_data_sets, 'data set')}"
         joined = "; bars join methods too close to call" if self.cliques else ""
         return f"Mean rank{over}, 1 is best{joined}"
 
@@ -186,16 +182,8 @@ class CriticalDifferenceDisplay(Display):
             ax.plot([low, end], [y, y], color=FAINT, linewidth=2.5, gid="critical difference")
             for x in (low, end):
                 ax.plot([x, x], [y - 0.18, y + 0.18], color=FAINT, linewidth=1.5, clip_on=False)
-            ax.annotate(
-                f"critical difference {self.critical_difference:.2f}",
-                (end, y),
-                xytext=(7, 0),
-                textcoords="offset points",
-                va="center",
-                fontsize=SMALL_SIZE,
-                color=FAINT,
-                gid="critical difference",
-            )
+            text = f"critical difference {self.critical_difference:.2f}"
+            annotate(ax, text, (end, y), (7, 0), va="center", color=FAINT, gid="critical difference")
 
 
 def stack_bars(ends: Sequence[tuple[float, float]]) -> list[int]:
@@ -234,18 +222,9 @@ def _draw_names(
         edge, style = (low if is_left else high), styles[name]
         ax.plot([ranks[name], ranks[name], edge], [0, y, y], color=style.colour, linewidth=1.5, zorder=2, clip_on=False)
         ax.plot([ranks[name]], [0], marker="o", markersize=6, color=style.colour, zorder=4, clip_on=False)
-        ax.annotate(
-            labels[name],
-            (edge, y),
-            xytext=(-6 if is_left else 6, 0),
-            textcoords="offset points",
-            ha="right" if is_left else "left",
-            va="center",
-            fontsize=TEXT_SIZE,
-            color=INK,
-            gid=f"label: {name}",
-            annotation_clip=False,
-        )
+        look: dict[str, Any] = {"ha": "right" if is_left else "left", "va": "center", "fontsize": TEXT_SIZE}
+        shift = (-6 if is_left else 6, 0)
+        annotate(ax, labels[name], (edge, y), shift, gid=f"label: {name}", annotation_clip=False, **look)
 
 
 def _best_first(ranks: Mapping[str, float]) -> list[str]:

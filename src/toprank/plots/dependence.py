@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from toprank.errors import InputTypeError
-from toprank.plots.contours import label_levels
 from toprank.plots.display import Display
 from toprank.plots.inputs import Floats
 from toprank.plots.lines import write_axis_labels
@@ -18,6 +17,7 @@ from toprank.plots.style import (
     PALETTE,
     SMALL_SIZE,
     TEXT_SIZE,
+    annotate,
     axes_width,
     drawing,
     dress_axes,
@@ -46,6 +46,10 @@ MEASURE, OVERALL = "Mean score", "dotted: mean"
 NO_EFFECT = "no effect: the same mean score for every value"
 ROUNDING = 1e-9  # relative difference below which means count as equal
 BELOW, ABOVE = PALETTE[5], PALETTE[0]
+LEVEL_SIZE = SMALL_SIZE - 1  # of the labels of contour lines
+STEP = 0.03  # inches between candidate positions of a label along its line
+MARGIN = 0.03  # inches around a label
+HEIGHT = 1.3 * LEVEL_SIZE / 72  # inches of a label
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -118,8 +122,7 @@ class DependenceDisplay(Display):
             write_title(axes, f"Mean score by {by}" if self.title is None else self.title, is_own=ax is None)
             if lines is not None:
                 label_levels(axes, lines)
-        self._keep(axes)
-        return self
+        return self._keep(axes)
 
     def _size(self) -> tuple[float, float]:
         """Size of our own figure in inches, with room for every category."""
@@ -161,16 +164,8 @@ class DependenceDisplay(Display):
         ax.set_ylim(-0.6, len(order) - 0.4)
         shares = [percent(self.dependence.share[row]) for row in order]
         for place, text in enumerate([*shares, "of the rows"]):
-            ax.annotate(
-                text,
-                xy=(1.02, place),
-                xycoords=ax.get_yaxis_transform(),
-                va="center",
-                fontsize=SMALL_SIZE,
-                color=FAINT,
-                annotation_clip=False,
-                gid=f"share: {place}",
-            )
+            look: dict[str, Any] = {"va": "center", "color": FAINT, "annotation_clip": False, "gid": f"share: {place}"}
+            annotate(ax, text, (1.02, place), xycoords=ax.get_yaxis_transform(), **look)
         write_axis_labels(ax, f"{MEASURE}\n({OVERALL})", self._axis_names()[0])
 
     def _draw_map(self, ax: Axes) -> ContourSet | None:
@@ -279,32 +274,72 @@ def _room_for_numbers(ax: Axes) -> int:
 
 def _write_no_effect(ax: Axes) -> None:
     settle_layout(ax.figure.figure)
-    ax.text(
-        0.5,
-        0.57,
-        wrap(ax.figure.figure, NO_EFFECT, 0.9 * axes_width(ax), TEXT_SIZE),
-        transform=ax.transAxes,
-        ha="center",
-        va="bottom",
-        fontsize=TEXT_SIZE,
-        color=INK,
-        gid="no effect",
-        bbox={"facecolor": "white", "alpha": 0.85, "edgecolor": "none", "pad": 4.0},
-        zorder=4,
-    )
+    text = wrap(ax.figure.figure, NO_EFFECT, 0.9 * axes_width(ax), TEXT_SIZE)
+    plate = {"facecolor": "white", "alpha": 0.85, "edgecolor": "none", "pad": 4.0}
+    look: dict[str, Any] = {"ha": "center", "va": "bottom", "fontsize": TEXT_SIZE, "color": INK, "zorder": 4}
+    ax.text(0.5, 0.57, text, transform=ax.transAxes, gid="no effect", bbox=plate, **look)
 
 
 def _write_cells(ax: Axes, mean: Floats) -> None:
     """Write every mean into its cell, in white on dark cells."""
     is_dark = mean - mean.min() > 0.55 * max(np.ptp(mean), 1e-12)
     for row, column in np.ndindex(*mean.shape):
-        ax.text(
-            row + 0.5,
-            column + 0.5,
-            f"{mean[row, column]:.3g}",
-            ha="center",
-            va="center",
-            fontsize=SMALL_SIZE,
-            color="white" if is_dark[row, column] else INK,
-            gid="cell",
-        )
+        look: dict[str, Any] = {"ha": "center", "va": "center", "fontsize": SMALL_SIZE, "gid": "cell"}
+        colour = "white" if is_dark[row, column] else INK
+        ax.text(row + 0.5, column + 0.5, f"{mean[row, column]:.3g}", color=colour, **look)
+
+
+def label_levels(ax: Axes, lines: ContourSet) -> None:
+    """Label each level once, where its line is farthest from the others and from the frame.
+
+    A level that is close to others everywhere gets no label: the marks of the colour bar show it. Call this last,
+    because labels go where there is room.
+    """
+    figure = ax.figure.figure
+    settle_layout(figure)
+    frame = ax.get_window_extent()
+    corner, room = np.array([frame.x0, frame.y0]) / figure.dpi, np.array([frame.width, frame.height]) / figure.dpi
+    tracks = [_track([ax.transData.transform(part) / figure.dpi - corner for part in parts]) for parts in lines.allsegs]
+    taken: list[tuple[Floats, Floats]] = []  # (centre, half the size) of the labels written
+    for number, (level, track) in enumerate(zip(lines.levels, tracks, strict=True)):
+        text = f"{level:.3g}"
+        half = np.array([text_width(figure, [text], LEVEL_SIZE), HEIGHT]) / 2 + MARGIN
+        others = np.concatenate([np.empty((0, 2)), *tracks[:number], *tracks[number + 1 :]])
+        place = _freest(track, half, room, others, taken)
+        if place is None:
+            continue
+        taken.append((place, half))
+        plate = {"facecolor": "white", "alpha": 0.8, "edgecolor": "none", "pad": 1.0}
+        look: dict[str, Any] = {"ha": "center", "va": "center", "fontsize": LEVEL_SIZE, "color": INK, "zorder": 4}
+        x, y = (place / room).tolist()
+        ax.text(x, y, text, transform=ax.transAxes, gid=f"level: {number}", bbox=plate, **look)
+
+
+def _track(parts: list[Floats]) -> Floats:
+    """Dense points along the segments of a line, in inches: float64 (n, 2)."""
+    points = [np.empty((0, 2))]
+    for part in parts:
+        if len(part) == 0:  # a level that no cell reaches
+            continue
+        length = np.append(0.0, np.cumsum(np.hypot(*np.diff(part, axis=0).T)))
+        at = np.linspace(0.0, length[-1], int(length[-1] / STEP) + 2)
+        points.append(np.column_stack([np.interp(at, length, values) for values in part.T]))
+    return np.concatenate(points)
+
+
+def _freest(
+    track: Floats, half: Floats, room: Floats, others: Floats, taken: list[tuple[Floats, Floats]]
+) -> Floats | None:
+    """The point with the most room for a box of half the size `half`, or None if no box fits."""
+    if len(track) == 0:
+        return None
+    # In units of the box: below 1 it overlaps.
+    distance = (np.minimum(track, room - track) / half).min(axis=1)
+    if len(others):
+        from scipy.spatial import KDTree
+
+        distance = np.minimum(distance, KDTree(others / half).query(track / half, p=np.inf)[0])
+    for middle, size in taken:
+        distance = np.minimum(distance, (np.abs(track - middle) / (half + size)).max(axis=1))
+    best = int(distance.argmax())
+    return track[best] if distance[best] > 1 else None

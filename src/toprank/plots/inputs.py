@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from toprank.errors import InputError, InputTypeError
+from toprank.metrics._validation import is_real, read_only, shown
 
 Floats = NDArray[np.float64]
 
@@ -54,33 +55,52 @@ def read_columns(
     return {name: columns[name] for name in [*needed, *optional] if name in columns}
 
 
+def check_dictionary(
+    given: Any, name: str, content: str, *, caller: str, may_be_empty: bool = False, hint: str = ""
+) -> None:
+    """Raise TypeError unless it is a dictionary; `content` and `hint` are words for the error message."""
+    if not isinstance(given, Mapping) or not (given or may_be_empty):
+        found = "an empty one" if isinstance(given, Mapping) else type(given).__name__
+        raise InputTypeError(f"'{name}' of {caller} must be a dictionary with {content}. Got {found} instead.{hint}")
+
+
 def check_series(values: Any, n: int, name: str, *, caller: str) -> dict[str, Floats]:
     """One read-only array of `n` figures per method, in the order given."""
-    if not isinstance(values, Mapping) or not values:
-        raise InputTypeError(
-            f"'{name}' of {caller} must be a dictionary with an array for every method. "
-            f"Got {'an empty one' if values == {} else type(values).__name__} instead."
-        )
+    check_dictionary(values, name, "an array for every method", caller=caller)
     return {
         str(method): check_figures(array, f"{name}[{method!r}]", caller=caller, n=n) for method, array in values.items()
     }
 
 
+def check_objects(
+    given: Any, kind: type, name: str, *, caller: str, article: str = "", may_be_empty: bool = True
+) -> Any:
+    """A dictionary of objects of one kind with text keys."""
+    content = f"{article}{kind.__name__} for every method"
+    check_dictionary(given, name, content, caller=caller, may_be_empty=may_be_empty)
+    for method, value in given.items():
+        if not isinstance(value, kind):
+            found = type(value).__name__
+            raise InputTypeError(
+                f"'{name}[{method!r}]' of {caller} must be {article}{kind.__name__}. Got {found} instead."
+            )
+    return {str(method): value for method, value in given.items()}
+
+
 def check_figures(values: Any, name: str, *, caller: str, n: int | None = None, rising: bool = False) -> Floats:
     """A read-only array of figures; None counts as NaN."""
     try:
-        array = np.array([np.nan if value is None else value for value in values], dtype=np.float64)
+        array = read_only([np.nan if value is None else value for value in values])
     except (TypeError, ValueError):
-        raise InputTypeError(f"'{name}' of {caller} must be a list of numbers. Got {_shown(values)} instead.") from None
+        raise InputTypeError(f"'{name}' of {caller} must be a list of numbers. Got {shown(values)} instead.") from None
     if array.ndim != 1 or len(array) == 0 or np.isinf(array).any():
         raise InputError(
-            f"'{name}' of {caller} must be a list of at least one number, none infinite. Got {_shown(values)} instead."
+            f"'{name}' of {caller} must be a list of at least one number, none infinite. Got {shown(values)} instead."
         )
     if n is not None and len(array) != n:
         raise InputError(f"'{name}' of {caller} must have {n:,} values, one per point. Got {len(array):,} instead.")
     if rising and not (np.diff(array) > 0).all():  # NaN fails here too
-        raise InputError(f"'{name}' of {caller} must rise from each value to the next. Got {_shown(values)} instead.")
-    array.flags.writeable = False
+        raise InputError(f"'{name}' of {caller} must rise from each value to the next. Got {shown(values)} instead.")
     return array
 
 
@@ -90,6 +110,14 @@ def check_texts(values: Any, name: str, n: int, *, caller: str) -> list[str]:
     if len(texts) != n:
         raise InputError(f"'{name}' of {caller} must have {n:,} values, one per method. Got {len(texts):,} instead.")
     return texts
+
+
+def read_series(
+    frame: Any, along: str, names: Sequence[str], *, caller: str, also: Mapping[str, str] | None = None
+) -> tuple[Floats, dict[str, dict[str, Floats]]]:
+    """`series_of` the columns method, `along` and `names` of a frame; parameters as in `read_columns`."""
+    columns = read_columns(frame, ["method", along, *names], caller=caller, also=also)
+    return series_of(columns, along, names, caller=caller)
 
 
 def series_of(
@@ -123,26 +151,16 @@ def series_of(
     return grid, series
 
 
-def _shown(values: Any) -> str:
-    text = repr(values)
-    return text if len(text) <= 60 else text[:57] + "..."
-
-
 def check_scores(scores: Any, *, caller: str) -> dict[str, Any]:
     """The scores by name of the model; the measures check the arrays."""
-    if not isinstance(scores, Mapping) or not scores:
-        found = "an empty one" if isinstance(scores, Mapping) else type(scores).__name__
-        raise InputTypeError(
-            f"'scores' of {caller} must be a dictionary with the scores of every model. Got {found} instead. "
-            "Hint: {'mine': score}."
-        )
+    hint = " Hint: {'mine': score}."
+    check_dictionary(scores, "scores", "the scores of every model", caller=caller, hint=hint)
     return {str(name): score for name, score in scores.items()}
 
 
 def check_share(value: Any, name: str, *, caller: str) -> None:
     """Raise ValueError unless `value` is a number in (0, 1]."""
-    is_number = isinstance(value, int | float | np.integer | np.floating) and not isinstance(value, bool)
-    if not is_number or not 0 < value <= 1:
+    if not is_real(value) or not 0 < value <= 1:
         raise InputError(
             f"The '{name}' parameter of {caller} must be a share in the range (0, 1]. Got {value!r} instead. "
             "Hint: 5 % is 0.05."

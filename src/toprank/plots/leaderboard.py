@@ -1,4 +1,4 @@
-"""`LeaderboardDisplay`: one row per method, best on top, with interval, size and time."""
+"""Methods compared on a table: best on top (`LeaderboardDisplay`), and by their size (`PriceOfReadingDisplay`)."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from toprank.plots.style import (
     PALETTE,
     SMALL_SIZE,
     TEXT_SIZE,
+    annotate,
     axes_width,
-    counted,
     drawing,
     dress_axes,
     percent,
@@ -27,6 +27,7 @@ from toprank.plots.style import (
     wrap,
     write_title,
 )
+from toprank.words.counts import plural
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -37,6 +38,9 @@ GAP = 16.0  # points between two columns of text
 READABLE: dict[str, Any] = {"color": PALETTE[0], "marker": "D", "markersize": 8.0}
 OTHER: dict[str, Any] = {"color": "#7F7F7F", "marker": "o", "markersize": 7.5}
 OPTIONAL = ("low", "high", "is_readable", "size", "size_unit", "seconds", "note")
+SIZE = (8.4, 5.0)
+LEAST_GAP = 0.045
+"""Least distance between two names, as a share of the height of the axes."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -80,6 +84,8 @@ class LeaderboardDisplay(Display):
     >>> [label.get_text() for label in display.plot().ax_.get_yticklabels()]
     ['XGBoost', 'MetaAP', 'Gini tree']
     """
+
+    _methods_in = "method"
 
     method: Sequence[str]
     mean: Any
@@ -144,11 +150,6 @@ class LeaderboardDisplay(Display):
         method, values = columns.pop("method"), columns.pop(mean)
         return cls(method, values, **columns, measure=measure, level=level, chance=chance, title=title)
 
-    @property
-    def methods(self) -> list[str]:
-        """Names of the methods, in the order given."""
-        return list(self.method)
-
     def columns(self) -> dict[str, Any]:
         """Columns rank, method, mean and the optional ones given; best first."""
         order = self._order()
@@ -188,8 +189,7 @@ class LeaderboardDisplay(Display):
             if ax is None and self._has_both_kinds():
                 _write_legend(axes)
             write_title(axes, self._title() if self.title is None else self.title, is_own=ax is None)
-        self._keep(axes)
-        return self
+        return self._keep(axes)
 
     def _order(self) -> list[int]:
         """Rows best first; ties in the order given, those without a result last."""
@@ -246,7 +246,7 @@ class LeaderboardDisplay(Display):
         return self.is_readable is not None and bool(self.is_readable.any()) and not self.is_readable.all()
 
     def _title(self) -> str:
-        return f"{self.measure[:1].upper()}{self.measure[1:]} of {counted(len(self.method), 'method')}, best on top"
+        return f"{self.measure[:1].upper()}{self.measure[1:]} of {plural(len(self.method), 'method')}, best on top"
 
 
 def _write_legend(ax: Axes) -> None:
@@ -302,17 +302,166 @@ def _write_columns(ax: Axes, columns: Mapping[str, Sequence[str]]) -> None:
         width = 72 * text_width(ax.figure.figure, texts, SMALL_SIZE)
         is_right = name != "note"
         for place, text in enumerate(texts):
-            ax.annotate(
+            annotate(
+                ax,
                 text,
                 (1.0, place - 1.0 if place else -0.5),
+                (offset + (width if is_right else 0), 0 if place else 3),
                 xycoords=ax.get_yaxis_transform(),
-                xytext=(offset + (width if is_right else 0), 0 if place else 3),
-                textcoords="offset points",
                 ha="right" if is_right else "left",
                 va="center_baseline" if place else "bottom",
-                fontsize=SMALL_SIZE,
                 color=INK if place else FAINT,
                 annotation_clip=False,
                 gid=f"{name}: {place}",
             )
         offset += width + GAP
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class PriceOfReadingDisplay(Display):
+    """Average precision of readable models against their size, and the best model that cannot be read as a line.
+
+    Parameters
+    ----------
+    method : sequence of str
+        Names of the readable models.
+    size : array-like of shape (n_methods,)
+        What a person has to read: conditions, coefficients, bins. At least 1 is drawn.
+    mean, low, high : array-like of shape (n_methods,)
+        Average precision with its interval.
+    black_box : str, optional
+        Name of the best model that cannot be read.
+    black_box_mean, black_box_low, black_box_high : float, optional
+        Its average precision with its interval.
+    title : str, optional
+        Replaces the title; "" leaves it out.
+
+    Examples
+    --------
+    >>> display = PriceOfReadingDisplay(
+    ...     ["RedFlags", "CART"], [45, 31], [0.41, 0.30], [0.38, 0.27], [0.44, 0.33], "LightGBM", 0.42, 0.39, 0.45
+    ... )
+    >>> display.plot().figure_.get_suptitle()
+    'Reading costs 0.010 of average precision: RedFlags against LightGBM'
+    """
+
+    _methods_in = "method"
+
+    method: Sequence[str]
+    size: Any
+    mean: Any
+    low: Any
+    high: Any
+    black_box: str | None = None
+    black_box_mean: float = float("nan")
+    black_box_low: float = float("nan")
+    black_box_high: float = float("nan")
+    title: str | None = None
+
+    def __post_init__(self) -> None:
+        caller, method = type(self).__name__, [str(name) for name in self.method]
+        if not method:
+            raise InputError(
+                f"{caller} needs at least one readable model, got none. Hint: compare one, such as red-flags."
+            )
+        figures = {
+            name: check_figures(getattr(self, name), name, caller=caller, n=len(method))
+            for name in ("size", "mean", "low", "high")
+        }
+        rows = list(zip(method, *figures.values(), strict=True))
+        if self.black_box is not None:
+            rows.append((self.black_box, 1.0, self.black_box_mean, self.black_box_low, self.black_box_high))
+        for name, size, mean, low, high in rows:
+            # NaN, an unknown end of an interval, is neither above nor below.
+            if not np.isfinite([size, mean]).all() or mean < low or mean > high:
+                raise InputError(
+                    f"{caller} needs a size and a mean inside its interval for every model, but {name} has size "
+                    f"{size:g}, mean {mean:g}, low {low:g} and high {high:g}. Hint: leave models without figures out."
+                )
+        self._set(method=method, **figures)
+
+    @classmethod
+    def from_frame(cls, frame: Any, *, title: str | None = None) -> PriceOfReadingDisplay:
+        """Display of a leaderboard: columns method, mean, low, high, is_readable and size."""
+        names = ["method", "mean", "low", "high", "is_readable", "size"]
+        columns = read_columns(frame, names, caller=f"{cls.__name__}.from_frame")
+        mean = np.asarray(columns["mean"], np.float64)
+        readable = np.asarray(columns["is_readable"], bool)
+        has_size = ~np.isnan(np.array([np.nan if size is None else size for size in columns["size"]], np.float64))
+        rows = np.flatnonzero(readable & has_size & np.isfinite(mean)).tolist()
+        others = np.flatnonzero(~readable & np.isfinite(mean))
+        given: dict[str, Any] = {
+            name: [columns[name][row] for row in rows] for name in ("method", "size", "mean", "low", "high")
+        }
+        if len(others) == 0:
+            return cls(**given, title=title)
+        best = int(others[np.argmax(mean[others])])
+        bounds: dict[str, Any] = {f"black_box_{name}": float(columns[name][best]) for name in ("mean", "low", "high")}
+        return cls(**given, black_box=str(columns["method"][best]), **bounds, title=title)
+
+    def columns(self) -> dict[str, Any]:
+        """Columns method, size, mean, low, high and is_readable; the black box is the last row."""
+        out = {name: [*getattr(self, name)] for name in ("method", "size", "mean", "low", "high")}
+        out["is_readable"] = [True] * len(self.method)
+        if self.black_box is not None:
+            last = [self.black_box, np.nan, self.black_box_mean, self.black_box_low, self.black_box_high, False]
+            for values, value in zip(out.values(), last, strict=True):
+                values.append(value)
+        return out
+
+    def plot(self, ax: Axes | None = None) -> PriceOfReadingDisplay:
+        """Draw a dot with its interval for every readable model, and the black box as a line with a band.
+
+        Parameters
+        ----------
+        ax : matplotlib.axes.Axes, optional
+            By default the display makes its own figure, `figure_`.
+        """
+        size = np.maximum(self.size, 1.0)
+        with drawing(ax, SIZE, type(self).__name__) as axes:
+            dress_axes(axes)
+            axes.set_xscale("log")
+            if self.black_box is not None:
+                self._draw_black_box(axes)
+            error = np.vstack((self.mean - self.low, self.high - self.mean))
+            axes.errorbar(
+                size, self.mean, yerr=error, fmt="D", color=PALETTE[0], ecolor="#A9CCE3", markersize=7, zorder=3
+            )
+            axes.set_xlim(size.min() / 1.6, size.max() * 4.0)
+            ticks = [m * 10**p for p in range(9) for m in (1, 2, 5) if size.min() / 1.6 <= m * 10**p <= size.max() * 4]
+            axes.set_xticks(ticks, [f"{tick:,}" for tick in ticks])
+            axes.minorticks_off()
+            self._write_names(axes, size)
+            axes.set_xlabel("To read: conditions, coefficients, bins")
+            axes.set_ylabel("Average precision")
+            write_title(axes, self._title() if self.title is None else self.title, is_own=ax is None)
+        return self._keep(axes)
+
+    def _draw_black_box(self, ax: Axes) -> None:
+        ax.axhspan(self.black_box_low, self.black_box_high, color="#F3F3F3", zorder=0)
+        ax.axhline(self.black_box_mean, color=FAINT, linewidth=1.4, zorder=1)
+        look: dict[str, Any] = {"xycoords": ("axes fraction", "data"), "ha": "right", "color": FAINT}
+        annotate(ax, f"{self.black_box}, not readable", (1, self.black_box_mean), (-6, 4), **look)
+
+    def _write_names(self, ax: Axes, size: np.ndarray) -> None:
+        """Names right of their dots, moved apart where dots are close to each other."""
+        low, high = ax.get_ylim()
+        taken: list[float] = []
+        for row in np.argsort(-self.mean, kind="stable").tolist():
+            place = (float(self.mean[row]) - low) / (high - low)
+            place = min([place, *(other - LEAST_GAP for other in taken[-1:])])
+            taken.append(place)
+            ax.annotate(
+                self.method[row], xy=(size[row], self.mean[row]), xytext=(size[row] * 1.12, low + place * (high - low)),
+                textcoords="data", va="center", fontsize=SMALL_SIZE, color=INK,
+            )  # fmt: skip
+
+    def _title(self) -> str:
+        best = int(np.argmax(self.mean))
+        if self.black_box is None:
+            return f"{self.method[best]} ranks best of the models that people can read"
+        price = self.black_box_mean - float(self.mean[best])
+        if price <= 0:
+            return f"Reading costs nothing: {self.method[best]} ranks at least as well as {self.black_box}"
+        cost = f"{price:.3f}" if price >= 0.001 else "less than 0.001"
+        return f"Reading costs {cost} of average precision: {self.method[best]} against {self.black_box}"

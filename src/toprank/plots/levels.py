@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,9 +13,18 @@ from toprank.errors import InputError, InputTypeError
 from toprank.plots.curves import long_columns
 from toprank.plots.display import Display
 from toprank.plots.inputs import check_figures, check_series, read_columns, series_of
-from toprank.plots.labels import check_naming, name_lines
-from toprank.plots.lines import draw_lines, in_percent, line_figure, line_limits, without_figures, write_axis_labels
-from toprank.plots.style import INK, TEXT_SIZE, MethodStyle, complete_styles, counted, write_title
+from toprank.plots.lines import (
+    check_naming,
+    draw_lines,
+    in_percent,
+    line_figure,
+    line_limits,
+    name_lines,
+    without_figures,
+    write_axis_labels,
+)
+from toprank.plots.style import INK, TEXT_SIZE, MethodStyle, complete_styles, write_title
+from toprank.words.counts import plural
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -25,7 +34,39 @@ MOST_TICKS = 12
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class ImbalanceDisplay(Display):
+class StepDisplay(Display):
+    """Average precision by method at a few positions."""
+
+    _methods_in = "average_precision"
+
+    def _draw_steps(
+        self,
+        ax: Axes | None,
+        places: NDArray[np.float64],
+        ticks: Sequence[str],
+        x: str,
+        title: str,
+        styles: Mapping[str, MethodStyle] | None,
+        labels: str,
+    ) -> Self:
+        """Draw lines with a marker at every position."""
+        owner, series = type(self).__name__, getattr(self, self._methods_in)
+        check_naming(labels, caller=f"{owner}.plot")
+        chosen, values = complete_styles(series, styles), in_percent(series)
+        step, width = -(-len(ticks) // MOST_TICKS), max(float(np.ptp(places)), 1.0)
+        with line_figure(ax, list(series), owner) as (axes, is_own):
+            ends = draw_lines(axes, places, values, chosen, has_markers=True)
+            axes.set_xticks(places[::step], ticks[::step], fontsize=TEXT_SIZE, color=INK, parse_math=False)
+            axes.set_xlim(places[0] - 0.05 * width, places[-1] + 0.025 * width)
+            axes.set_ylim(*line_limits(values))
+            write_title(axes, title, is_own=is_own)
+            write_axis_labels(axes, x, MEASURE, without_figures(series))
+            name_lines(axes, ends, chosen, labels, is_own=is_own)
+        return self._keep(axes)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class ImbalanceDisplay(StepDisplay):
     r"""Mean average precision by method, over the data sets with at most `level` % positives.
 
     Parameters
@@ -81,11 +122,6 @@ class ImbalanceDisplay(Display):
         n_data_sets = None if counts is None else np.nanmax(list(counts.values()), axis=0)
         return cls(level, series["average_precision"], n_data_sets, title)
 
-    @property
-    def methods(self) -> list[str]:
-        """Names of the methods, in the order given."""
-        return list(self.average_precision)
-
     def columns(self) -> dict[str, Any]:
         """Columns method, level, average_precision and, if known, n_data_sets; one row per method and level."""
         columns = long_columns(self.level, "level", average_precision=self.average_precision)
@@ -99,16 +135,15 @@ class ImbalanceDisplay(Display):
         """Draw one line per method; parameters as in `PrecisionAtKDisplay.plot`."""
         ticks = [f"{level:g} %" for level in self.level]
         if self.n_data_sets is not None:
-            counts = (counted(n, "data set") for n in self.n_data_sets)
+            counts = (plural(n, "data set") for n in self.n_data_sets)
             ticks = [f"{tick}\n{count}" for tick, count in zip(ticks, counts, strict=True)]
         title = "Average precision by imbalance: the rarest positives at the left" if self.title is None else self.title
         x, places = "Data sets with at most this share of positives", np.arange(len(ticks), dtype=np.float64)
-        self._keep(_draw_steps(self, ax, self.average_precision, places, (ticks, x, title), styles, labels))
-        return self
+        return self._draw_steps(ax, places, ticks, x, title, styles, labels)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class DepthDisplay(Display):
+class DepthDisplay(StepDisplay):
     r"""Mean average precision by method and depth: meta-trees of depth p beside plain trees of depth p².
 
     A meta-tree of depth p with inner trees of depth p tests up to p² conditions per case, so a plain tree of depth p²
@@ -183,11 +218,6 @@ class DepthDisplay(Display):
         depth, series = series_of(chosen, "depth", ["average_precision"], caller=caller)
         return cls(depth, series["average_precision"], squared, kinds, title)
 
-    @property
-    def methods(self) -> list[str]:
-        """Names of the methods, in the order given."""
-        return list(self.average_precision)
-
     def columns(self) -> dict[str, Any]:
         """Columns method, p, depth (the method's own: p or p²) and average_precision; one row per method and p."""
         columns = long_columns(self.depth, "p", average_precision=self.average_precision)
@@ -212,8 +242,7 @@ class DepthDisplay(Display):
         title = "Average precision by depth" if self.title is None else self.title
         x = f"Depth of {self.kinds[0]} (first line) and of {self.kinds[1]} (second line)" if has_both else "Depth"
         places = self.depth.astype(np.float64)
-        self._keep(_draw_steps(self, ax, self.average_precision, places, (ticks, x, title), styles, labels))
-        return self
+        return self._draw_steps(ax, places, ticks, x, title, styles, labels)
 
 
 def _known(squared: Collection[str], methods: Mapping[str, Any], caller: str) -> tuple[str, ...]:
@@ -227,29 +256,3 @@ def _known(squared: Collection[str], methods: Mapping[str, Any], caller: str) ->
             f"Hint: they are {', '.join(map(str, methods))}."
         )
     return tuple(squared)
-
-
-def _draw_steps(
-    display: Display,
-    ax: Axes | None,
-    series: Mapping[str, Any],
-    places: NDArray[np.float64],
-    texts: tuple[Sequence[str], str, str],
-    styles: Mapping[str, MethodStyle] | None,
-    labels: str,
-) -> Axes:
-    """Draw lines with a marker at every position. Texts: those at the positions, of the x-axis, and the title."""
-    ticks, x, title = texts
-    owner = type(display).__name__
-    check_naming(labels, caller=f"{owner}.plot")
-    chosen, values = complete_styles(series, styles), in_percent(series)
-    step, width = -(-len(ticks) // MOST_TICKS), max(float(np.ptp(places)), 1.0)
-    with line_figure(ax, list(series), owner) as (axes, is_own):
-        ends = draw_lines(axes, places, values, chosen, has_markers=True)
-        axes.set_xticks(places[::step], ticks[::step], fontsize=TEXT_SIZE, color=INK, parse_math=False)
-        axes.set_xlim(places[0] - 0.05 * width, places[-1] + 0.025 * width)
-        axes.set_ylim(*line_limits(values))
-        write_title(axes, title, is_own=is_own)
-        write_axis_labels(axes, x, MEASURE, without_figures(series))
-        name_lines(axes, ends, chosen, labels, is_own=is_own)
-    return axes

@@ -6,8 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from toprank.errors import InputTypeError
-from toprank.plots.curves import PrecisionAtKDisplay
-from toprank.plots.gains import GainsDisplay
+from toprank.plots.curves import GainsDisplay, PrecisionAtKDisplay
 from toprank.plots.levels import DepthDisplay, ImbalanceDisplay
 from toprank.plots.style import (
     TEXT_SIZE,

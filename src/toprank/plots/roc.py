@@ -1,8 +1,8 @@
-"""`RocDisplay`: ROC curves by method with their areas, bands and, if known, the optimal curve."""
+"""ROC curves: by method with their areas and bands (`RocDisplay`), of a tree level by level (`RocLevelsDisplay`)."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -10,27 +10,30 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from toprank.errors import InputError, InputTypeError
-from toprank.metrics.roc import RocCurve, roc_curve
-from toprank.metrics.roc_bands import RocBand, roc_band
+from toprank.metrics.roc import RocBand, RocCurve, roc_band, roc_curve
 from toprank.plots.display import Display
-from toprank.plots.inputs import Floats, check_scores
-from toprank.plots.labels import check_naming
-from toprank.plots.lines import write_axis_labels
+from toprank.plots.inputs import Floats, check_figures, check_objects, check_scores
+from toprank.plots.lines import check_naming, draw_diagonal, name_diagonal, write_axis_labels
 from toprank.plots.style import (
     FAINT,
     INK,
-    SMALL_SIZE,
+    PALETTE,
     TEXT_SIZE,
     MethodStyle,
+    annotate,
     axes_width,
     complete_styles,
     drawing,
     dress_axes,
+    house_style,
+    new_figure,
     percent,
     short_names,
     text_width,
+    write_over,
     write_title,
 )
+from toprank.words.counts import plural
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -42,6 +45,7 @@ LINE_HEIGHT = 1.55 * TEXT_SIZE / 72  # inches of an entry of a legend
 HANDLE = 0.85  # inches of a legend without its texts
 LEGEND: dict[str, Any] = {"fontsize": TEXT_SIZE, "handlelength": 2.2, "framealpha": 0.9, "edgecolor": "none"}
 RATES = ("False positive rate (%)", "True positive rate (%)")
+OPTIMAL_COLOUR = PALETTE[3]  # different from the blues of the depths
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -70,6 +74,8 @@ class RocDisplay(Display):
     ['AUC 0.750  mine']
     """
 
+    _methods_in = "curves"
+
     curves: Mapping[str, RocCurve]
     optimal: RocCurve | None = None
     bands: Mapping[str, RocBand] | None = None
@@ -77,8 +83,8 @@ class RocDisplay(Display):
 
     def __post_init__(self) -> None:
         caller = type(self).__name__
-        curves = _check_each(self.curves, RocCurve, "curves", caller)
-        bands = {} if not self.bands else _check_each(self.bands, RocBand, "bands", caller)
+        curves = check_objects(self.curves, RocCurve, "curves", caller=caller, article="a ", may_be_empty=False)
+        bands = check_objects(self.bands or {}, RocBand, "bands", caller=caller, article="a ")
         unknown = [name for name in bands if name not in curves]
         if unknown:
             raise InputError(
@@ -117,17 +123,13 @@ class RocDisplay(Display):
 
         Parameters
         ----------
-        y_true : array-like of shape (n,)
-            Labels of two values.
-        scores : dict of str to array-like of shape (n,)
-            Scores by name of the model; larger is more suspicious.
+        y_true, scores, pos_label
+            As in `PrecisionAtKDisplay.from_scores`.
         band : {"bootstrap", "dkw"}, optional
             Draws a band around every curve that contains the whole curve with probability `level`; as in
             `toprank.metrics.roc_band`.
         level : float, default=0.95
         optimal : RocCurve, optional
-        pos_label : optional
-            The positive label; the larger of the two by default.
         random_state : int, numpy.random.Generator or None, default=0
             For the bootstrap.
         """
@@ -136,11 +138,6 @@ class RocDisplay(Display):
         options: dict[str, Any] = {"level": level, "pos_label": pos_label, "random_state": random_state}
         bands = band and {name: roc_band(y_true, s, method=band, **options) for name, s in named.items()}
         return cls(curves, optimal, bands or None, title)
-
-    @property
-    def methods(self) -> list[str]:
-        """Names of the methods, in the order given."""
-        return list(self.curves)
 
     def columns(self) -> dict[str, Any]:
         """Columns method, kind ("curve", "band" or "optimal"), alpha, beta, low and high; one row per point."""
@@ -168,10 +165,8 @@ class RocDisplay(Display):
 
         Parameters
         ----------
-        ax : matplotlib.axes.Axes, optional
-            By default the display makes its own figure, `figure_`.
-        styles : dict of str to MethodStyle, optional
-            From `method_styles`, so that a method looks the same in all plots.
+        ax, styles
+            As in `PrecisionAtKDisplay.plot`.
         labels : {"auto", "direct", "legend", "none"}
             All curves end in one point, so names go into a legend: all but "none" write one, with the areas.
         """
@@ -193,8 +188,7 @@ class RocDisplay(Display):
             write_title(axes, default if self.title is None else self.title, is_own=ax is None)
             if labels != "none":
                 self._add_legend(axes, handles, optimal, is_own=ax is None)
-        self._keep(axes)
-        return self
+        return self._keep(axes)
 
     def _note(self) -> str:
         """A note on what the bands mean, or nothing."""
@@ -224,19 +218,17 @@ class RocDisplay(Display):
         ax.legend(lines, texts, loc="upper left", bbox_to_anchor=(1.02, 1.01), **LEGEND)
 
 
-def _check_each(given: Any, kind: type, name: str, caller: str) -> dict[str, Any]:
-    """A dictionary of objects of one kind with text keys."""
-    if not isinstance(given, Mapping) or not given:
-        found = "an empty one" if isinstance(given, Mapping) else type(given).__name__
-        raise InputTypeError(
-            f"'{name}' of {caller} must be a dictionary with a {kind.__name__} for every method. Got {found} instead."
+def axes_row(ax: Any, n: int, size: tuple[float, float], wanted: str, hint: str, owner: str) -> list[Axes]:
+    """The given axes, n of them, or n axes side by side on a new figure of `size` inches."""
+    if ax is None:
+        figure = new_figure(size)
+        return [figure.add_subplot(1, n, place + 1) for place in range(n)]
+    given = list(np.ravel(np.asarray(ax, dtype=object)))
+    if len(given) != n:
+        raise InputError(
+            f"The 'ax' parameter of {owner}.plot must be {wanted}. Got {len(given)} instead. Hint: {hint}."
         )
-    for method, value in given.items():
-        if not isinstance(value, kind):
-            raise InputTypeError(
-                f"'{name}[{method!r}]' of {caller} must be a {kind.__name__}. Got {type(value).__name__} instead."
-            )
-    return {str(method): value for method, value in given.items()}
+    return given
 
 
 def check_optimal(optimal: Any, caller: str) -> None:
@@ -251,18 +243,8 @@ def prepare_rates(ax: Axes) -> None:
     ax.set_aspect("equal")
     ax.set_xlim(-1, 101)  # so that lines along the edges are not clipped
     ax.set_ylim(-1, 101)
-    ax.plot([0, 100], [0, 100], color=FAINT, linestyle=(0, (2, 2)), linewidth=1.3, zorder=1.8, gid="random")
-    ax.text(
-        80,
-        78.5,
-        "random order",
-        rotation=45,
-        rotation_mode="anchor",
-        ha="center",
-        va="top",
-        fontsize=SMALL_SIZE,
-        color=FAINT,
-    )
+    draw_diagonal(ax)
+    name_diagonal(ax, 80)
 
 
 def draw_curve(ax: Axes, curve: RocCurve, **look: Any) -> Any:
@@ -295,3 +277,152 @@ def drawn_knots(curve: RocCurve) -> tuple[Floats, Floats]:
         along = (curve.alpha + curve.beta)[chosen]
         chosen = chosen[np.unique(np.searchsorted(along, np.linspace(0, 2, MOST_KNOTS)).clip(0, len(chosen) - 1))]
     return curve.alpha[chosen], curve.beta[chosen]
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class RocLevelsDisplay(Display):
+    """ROC curve of a tree level by level, and its area by depth.
+
+    Parameters
+    ----------
+    curves : sequence of RocCurve
+        One per depth, the smallest first.
+    optimal : RocCurve, optional
+        The best possible curve, if known.
+    depths : sequence of int, optional
+        The depths, increasing; 1, 2, ... by default.
+    title : str, optional
+        Replaces the title; "" leaves it out.
+
+    References
+    ----------
+    S. Clémençon, N. Vayatis, "Tree-based ranking methods", IEEE Transactions on Information Theory 55, 2009,
+    figures 1, 4 and 5.
+
+    Examples
+    --------
+    >>> from toprank.metrics import RocCurve
+    >>> levels = [RocCurve([0, 0.3, 1], [0, 0.7, 1]), RocCurve([0, 0.1, 0.3, 1], [0, 0.5, 0.7, 1])]
+    >>> display = RocLevelsDisplay.from_curves(levels)
+    >>> display
+    <RocLevelsDisplay of 2 depths, AUC 0.700 to 0.740>
+    >>> [ax.get_ylabel() for ax in display.plot().ax_]
+    ['True positive rate (%)', 'Area under the curve']
+    """
+
+    curves: Sequence[RocCurve]
+    optimal: RocCurve | None = None
+    depths: Any = None
+    title: str | None = None
+
+    def __post_init__(self) -> None:
+        caller = type(self).__name__
+        curves = list(self.curves) if isinstance(self.curves, Sequence) else []
+        if not curves or not all(isinstance(curve, RocCurve) for curve in curves):
+            raise InputTypeError(
+                f"'curves' of {caller} must be a list of RocCurve, one per depth. Got {self.curves!r} instead."
+            )
+        check_optimal(self.optimal, caller)
+        given = range(1, len(curves) + 1) if self.depths is None else self.depths
+        depths = check_figures(given, "depths", caller=caller, n=len(curves), rising=True)
+        self._set(curves=curves, depths=depths)
+
+    @classmethod
+    def from_curves(
+        cls,
+        curves: Sequence[RocCurve],
+        *,
+        optimal: RocCurve | None = None,
+        depths: Sequence[int] | None = None,
+        title: str | None = None,
+    ) -> RocLevelsDisplay:
+        """Display of one curve per depth; parameters as in the class."""
+        return cls(curves, optimal, depths, title)
+
+    @property
+    def methods(self) -> list[str]:
+        """Names of the curves: their depths."""
+        return [f"depth {depth:g}" for depth in self.depths]
+
+    @property
+    def areas(self) -> Floats:
+        """Area under each curve, shape (n_depths,)."""
+        return np.array([curve.area for curve in self.curves])
+
+    def columns(self) -> dict[str, Any]:
+        """Columns method, depth (NaN for the optimal curve), alpha and beta; one row per knot."""
+        parts = list(zip(self.methods, self.depths, self.curves, strict=True))
+        if self.optimal is not None:
+            parts.append(("optimal", np.nan, self.optimal))
+        return {
+            "method": [name for name, _, curve in parts for _ in curve.alpha],
+            "depth": np.concatenate([np.full(len(curve.alpha), depth) for _, depth, curve in parts]),
+            "alpha": np.concatenate([curve.alpha for *_, curve in parts]),
+            "beta": np.concatenate([curve.beta for *_, curve in parts]),
+        }
+
+    def plot(self, ax: Any = None) -> RocLevelsDisplay:
+        """Draw the curves, from pale to dark with depth, and the areas beside them in the same colours.
+
+        Parameters
+        ----------
+        ax : pair of matplotlib.axes.Axes, optional
+            For the curves and for the areas. By default the display makes its own figure, `figure_`; `ax_` is the
+            pair of axes.
+        """
+        with house_style(f"{type(self).__name__}.plot"):
+            wanted, hint = "a pair of axes, for the curves and for the areas", "figure.subplots(1, 2)"
+            left, right = axes_row(ax, 2, (2 * SIDE - 0.4, SIDE - 0.4), wanted, hint, type(self).__name__)
+            colours = _shades(len(self.curves))
+            prepare_rates(left)
+            handles = [
+                draw_curve(left, curve, color=colour, linewidth=1.8, gid=f"method: {name}")
+                for name, curve, colour in zip(self.methods, self.curves, colours, strict=True)
+            ]
+            named = [(handles[place], self.methods[place]) for place in sorted({0, len(handles) - 1})]
+            if self.optimal is not None:
+                named.append((draw_optimal(left, self.optimal, OPTIMAL_COLOUR), "optimal"))
+            write_axis_labels(left, *RATES)
+            left.legend([line for line, _ in named], [text for _, text in named], loc="lower right", **LEGEND)
+            self._draw_areas(right, colours)
+            title = "ROC curve, level by level" if self.title is None else self.title
+            if ax is None and title:
+                write_over(left.figure.figure, title)
+            elif ax is not None:
+                write_title(left, title, is_own=False)
+        self._keep(left)
+        self._set(ax_=(left, right))
+        return self
+
+    def _draw_areas(self, ax: Axes, colours: Sequence[Any]) -> None:
+        from matplotlib.ticker import MaxNLocator
+
+        dress_axes(ax)
+        areas = self.areas
+        ax.plot(self.depths, areas, color=FAINT, linewidth=1.3, zorder=2, gid="areas")
+        ax.scatter(self.depths, areas, s=62, c=colours, edgecolors=INK, linewidths=0.6, zorder=3)
+        values = areas if self.optimal is None else np.append(areas, self.optimal.area)
+        low, high = float(values.min()), float(values.max())
+        margin = max(0.1 * (high - low), 0.005)
+        ax.set_ylim(low - margin, high + margin)
+        reach = max(0.04 * float(np.ptp(self.depths)), 0.4)
+        ax.set_xlim(self.depths[0] - reach, self.depths[-1] + reach)
+        ax.xaxis.set_major_locator(MaxNLocator(integer=True, min_n_ticks=1))
+        write_axis_labels(ax, "Depth", "Area under the curve")
+        if self.optimal is None:
+            return
+        best = self.optimal.area
+        ax.axhline(best, color=OPTIMAL_COLOUR, linestyle=OPTIMAL_LINE, linewidth=2.0, zorder=1.9, gid="optimal")
+        look: dict[str, Any] = {"va": "top", "gid": "label: optimal", "xycoords": ax.get_yaxis_transform()}
+        annotate(ax, f"optimal {best:.3f}", (0, best), (6, -5), **look)
+
+    def __repr__(self) -> str:
+        areas = self.areas
+        return f"<{type(self).__name__} of {plural(len(areas), 'depth')}, AUC {areas[0]:.3f} to {areas[-1]:.3f}>"
+
+
+def _shades(n: int) -> list[Any]:
+    """Blues from pale to dark."""
+    from matplotlib import colormaps
+
+    return [colormaps["Blues"](share) for share in (np.linspace(0.32, 1.0, n) if n > 1 else [0.8])]

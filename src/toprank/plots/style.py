@@ -149,6 +149,12 @@ def write_title(ax: Axes, text: str, *, is_own: bool) -> None:
         ax.set_title(text, loc="left", fontsize=TEXT_SIZE, weight="bold", color=INK, parse_math=False)
 
 
+def annotate(ax: Axes, text: str, xy: tuple[float, float], shift: tuple[float, float] = (0, 0), **look: Any) -> None:
+    """Write a small text, moved from a position by `shift` printer's points."""
+    options: dict[str, Any] = {"textcoords": "offset points", "fontsize": SMALL_SIZE, "color": INK} | look
+    ax.annotate(text, xy, xytext=shift, **options)
+
+
 def settle_layout(figure: Figure) -> None:
     """Give the axes of a figure the size that its current layout, if any, leaves them."""
     if figure.get_layout_engine() is not None:
@@ -199,11 +205,6 @@ def short_names(names: Iterable[str]) -> dict[str, str]:
         for name, text in plain.items()
     }
     return short if len(set(short.values())) == len(set(plain.values())) else plain
-
-
-def counted(n: int, what: str) -> str:
-    """A number of things, such as "1 data set" or "28 data sets"."""
-    return f"{n:,} {what}" if n == 1 else f"{n:,} {what}s"
 
 
 def percent(share: float) -> str:

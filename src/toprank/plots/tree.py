@@ -11,11 +11,11 @@ import numpy as np
 
 from toprank.errors import InputError, InputTypeError
 from toprank.plots.display import Display
-from toprank.plots.style import TITLE_SIZE, counted, drawing, settle_layout, wrap, write_title
-from toprank.plots.tree_boxes import ShownNodes, condition_lines, missing_side
-from toprank.plots.tree_drawing import LEAST_WIDTH, TreePage
+from toprank.plots.style import TITLE_SIZE, drawing, settle_layout, wrap, write_title
+from toprank.plots.tree_drawing import LEAST_WIDTH, ShownNodes, TreePage, condition_lines, missing_side
 from toprank.tree.columns import Column
 from toprank.tree.structure import Tree
+from toprank.words.counts import plural
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -176,20 +176,18 @@ class TreeDisplay(Display):
                     "Hint: use larger axes or a smaller max_depth."
                 )
             page.draw(axes, width, height, scale)
-        self._keep(axes)
-        return self
+        return self._keep(axes)
 
     def _title(self) -> str:
         return f"{self.name}: {self._size_in_words()}" if self.title is None else self.title
 
     def _size_in_words(self) -> str:
         n_leaves, n_conditions = int(self.tree.is_leaf.sum()), int((~self.tree.is_leaf).sum())
-        leaves = "1 leaf" if n_leaves == 1 else f"{n_leaves:,} leaves"
-        shown, drawn = self._shown(), ""
+        shown, words = self._shown(), f"{plural(n_leaves, 'leaf', 'leaves')}, {plural(n_conditions, 'condition')}"
         if shown.is_cut:
             is_level = self.max_depth is not None and shown.n_conditions != MAIN_CONDITIONS
-            drawn = f"the first {counted(int(self.max_depth or 0), 'level')}" if is_level else "the main ones drawn"
-        return f"{leaves}, {counted(n_conditions, 'condition')}{', ' if drawn else ''}{drawn}"
+            words += f", the first {plural(int(self.max_depth or 0), 'level')}" if is_level else ", the main ones drawn"
+        return words
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} of {self.name}: {self._size_in_words()}>"

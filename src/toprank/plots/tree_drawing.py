@@ -1,29 +1,25 @@
-"""Draws a tree: boxes sized by their texts, laid out, and drawn."""
+"""Draws a tree: which nodes are shown, the text of each, boxes sized by their texts, laid out, and drawn."""
 
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from heapq import heappop, heappush
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from toprank._core.dtypes import OBLIQUE
+from toprank.explain import TreeWalk, side_condition
 from toprank.plots.style import FAINT, INK, PALETTE, RESOLUTION, SMALL_SIZE, TEXT_SIZE
-from toprank.plots.tree_boxes import (
-    CHIP,
-    CONDITION,
-    JUMP,
-    MORE,
-    Content,
-    ShownNodes,
-    branch_labels,
-    condition_lines,
-    fills_missing,
-)
-from toprank.plots.tree_layout import SHEET_GAP, SIDE_GAP, Box, lay_out, pack
 from toprank.tree.columns import Column
-from toprank.words.numbers import number_text, percent_text
+from toprank.tree.structure import Tree
+from toprank.words.counts import plural
+from toprank.words.numbers import lift_text, number_text, percent_text
 from toprank.words.visible import visible
+from toprank.words.wording import sum_terms, term_text
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -36,6 +32,295 @@ EDGE, PAPER, BRANCH = "#B0B0B0", "#F6F6F6", "#9A9A9A"
 PALE, DARK = "#F1F6FA", PALETTE[0]
 JUMP_COLOUR = PALETTE[-1]
 SPACING = 1.2
+CONDITION, LEAF, MORE, CHIP, JUMP = "condition", "leaf", "more", "chip", "jump"
+SIDE_GAP = 0.16  # inches between neighbours
+BAR_GAP = 0.13  # between a row of boxes and the bar that its branches start from
+LABEL_GAP = 0.06  # above and below the label of a branch
+SHEET_GAP = 0.5
+SHAPE = 1.5  # width over height of a good page
+
+Outline = list[tuple[float, float]]
+
+
+# --- what is shown ------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Content:
+    """The content of one box."""
+
+    kind: str  # "condition", "leaf", "more" (folded nodes), "chip" (a leaf listed below), "jump" (drawn elsewhere)
+    node: int
+    title: str = ""  # in bold
+    lines: tuple[str, ...] = ()
+    share: float = float("nan")  # of positives, NaN if it is not shown
+
+
+class ShownNodes:
+    """Nodes of a tree that a plot shows: those with at most `max_depth` conditions above them.
+
+    `max_conditions` limits the conditions of a larger tree: from the root on, to those that most positives reach, upper
+    ones first; the rest is folded.
+
+    Attributes
+    ----------
+    nodes : list of int
+        All shown nodes, parents first.
+    is_open : bool array
+        Conditions shown with their branches; the other shown nodes are ends.
+    n_parents : int array
+        Shown branches that lead to a node.
+    walk : TreeWalk
+        Order of drawing: conditions, open or not, that several branches lead to have their own blocks.
+    lists_leaves : bool
+        True if several branches lead to one leaf; leaves are then listed.
+    """
+
+    def __init__(self, tree: Tree, max_depth: int | None, max_conditions: int | None = None):
+        self.tree = tree
+        depth = np.full(len(tree), len(tree), np.int64)
+        depth[0] = 0
+        self.is_open = np.zeros(len(tree), bool)
+        for node in np.flatnonzero(~tree.is_leaf):
+            if depth[node] < (len(tree) if max_depth is None else max_depth):
+                self.is_open[node] = True
+                for child in (tree.left[node], tree.right[node]):
+                    depth[child] = min(depth[child], depth[node] + 1)
+        if max_conditions is not None and self.is_open.sum() > max_conditions:
+            self._fold(depth, max_conditions)
+        self.walk = TreeWalk(tree, self.is_open, may_head=~tree.is_leaf)
+        self.n_parents = self.walk.n_parents
+        self.nodes = np.flatnonzero((self.n_parents > 0) | (np.arange(len(tree)) == 0)).tolist()
+        shared = [node for node in self.nodes if self.n_parents[node] > 1]
+        self.lists_leaves = any(tree.is_leaf[node] for node in shared)
+        self.total = tree.positive + tree.negative
+        self.base_rate = float(tree.positive[0] / self.total[0]) if self.total[0] > 0 else 0.0
+
+    def _fold(self, depth: np.ndarray, max_conditions: int) -> None:
+        """Keep only the main conditions open: those that most positives reach; deeper ones need more."""
+        tree, may_open = self.tree, self.is_open
+        self.is_open = np.zeros(len(tree), bool)
+        queue = [(0.0, 0)]
+        while queue and self.is_open.sum() < max_conditions:
+            node = heappop(queue)[1]
+            if self.is_open[node] or not may_open[node]:
+                continue
+            self.is_open[node] = True
+            for child in (int(tree.left[node]), int(tree.right[node])):
+                heappush(queue, (-float(tree.positive[child]) / 2.0 ** float(depth[child]), child))
+
+    @property
+    def leaves(self) -> list[int]:
+        """Leaves that are shown, best first."""
+        leaves = [node for node in self.nodes if self.tree.is_leaf[node]]
+        return sorted(leaves, key=lambda node: (self.tree.leaf[node], node))
+
+    @property
+    def n_conditions(self) -> int:
+        """Conditions that are shown."""
+        return int(self.is_open.sum())
+
+    @property
+    def is_cut(self) -> bool:
+        """True if some nodes are folded."""
+        return any(not self.is_open[node] and not self.tree.is_leaf[node] for node in self.nodes)
+
+    def share(self, node: int) -> float:
+        """Return the share of positives among the training cases of a node, NaN if it has none."""
+        return float(self.tree.positive[node] / self.total[node]) if self.total[node] > 0 else float("nan")
+
+    def lift(self, node: int) -> float:
+        """Return the share of positives over that of all cases."""
+        return self.share(node) / self.base_rate if self.base_rate > 0 else float("nan")
+
+    def figures(self, node: int) -> tuple[str, ...]:
+        """Return the lines on the training cases of a node."""
+        if not self.total[node] > 0:
+            return ("no training cases",)
+        lift = f", lift {lift_text(self.lift(node))}" if self.base_rate > 0 else ""
+        held = f"{number_text(self.tree.positive[node])} of {number_text(self.total[node])} positive"
+        return held, f"{percent_text(self.share(node))}{lift}"
+
+    def leaf(self, node: int) -> Content:
+        """Return a leaf with all its figures."""
+        return Content(LEAF, node, f"leaf {self.tree.leaf[node] + 1:,}", self.figures(node), self.share(node))
+
+    def end(self, node: int) -> Content:
+        """Return the text of a leaf, or of folded nodes, at the end of a branch."""
+        if not self.tree.is_leaf[node]:
+            return Content(MORE, node, "…", (self._rest(node), *self.figures(node)), self.share(node))
+        leaf = self.leaf(node)
+        if not self.lists_leaves:
+            return leaf
+        rate = (percent_text(leaf.share),) if self.total[node] > 0 else ()
+        return Content(CHIP, node, leaf.title, rate, leaf.share)
+
+    def jump(self, node: int) -> Content:
+        """Return a reference to a condition that is drawn under its number."""
+        return Content(JUMP, node, f"→ [{self.walk.number[node]}]")
+
+    def _rest(self, node: int) -> str:
+        """Return a count of the hidden conditions that can be reached from a node, in words."""
+        n = int((self.walk.below(node) & ~self.tree.is_leaf & ~self.is_open).sum())
+        return plural(n, "more condition")
+
+    def origin(self, node: int) -> tuple[str, str]:
+        """Return the number of a condition that several branches lead to, and where its cases come from."""
+        figures = self.figures(node)
+        words = f"{figures[0]} ({figures[1]})" if len(figures) == 2 else figures[0]
+        return f"[{self.walk.number[node]}]", f"from {self.n_parents[node]:,} branches: {words}"
+
+
+def condition_lines(tree: Tree, columns: Sequence[Column], node: int, terms: int) -> list[str]:
+    """Return the question of a node; a weighted sum has one term per line."""
+    condition = side_condition(tree, columns, node)
+    asked = condition.text()
+    if not condition.is_sum or not asked.startswith(f"{condition.column.name} "):  # the latter: a sum without a bound
+        return [f"{asked}?"]
+    lines: list[str] = []
+    for term, column in zip(condition.terms[:terms], condition.summands, strict=False):
+        sign = ("- " if term.weight < 0 else "") if not lines else ("- " if term.weight < 0 else "+ ")
+        lines.append(sign + term_text(column, term))
+    if len(condition.terms) > terms:
+        lines.append(f"+ {len(condition.terms) - terms:,} smaller")
+    return [*(lines or ["0"]), f"{asked.removeprefix(f'{condition.column.name} ')}?"]
+
+
+def missing_side(tree: Tree, columns: Sequence[Column], node: int) -> str:
+    """Return the branch of missing values: "yes" or "no"; "" if training had none, or if they count as values."""
+    if tree.kind[node] == OBLIQUE:
+        asked = [term.feature for term in sum_terms(tree, node) if term.makes_missing]
+    else:
+        asked = [int(tree.feature[node])]
+    if not any(columns[feature].has_missing for feature in asked):
+        return ""
+    return "yes" if tree.missing_left[node] else "no"
+
+
+def fills_missing(tree: Tree, columns: Sequence[Column], node: int) -> bool:
+    """Return True if a missing value in the weighted sum of a node counts as the mean of its column."""
+    return any(columns[term.feature].has_missing for term in sum_terms(tree, node) if term.fill is not None)
+
+
+def branch_labels(tree: Tree, columns: Sequence[Column], node: int) -> tuple[str, str]:
+    """Return the labels of a condition's branches; the condition itself says if missing values go with yes."""
+    is_said = missing_side(tree, columns, node) != "no" or side_condition(tree, columns, node).text().endswith(
+        "not missing"
+    )
+    return "yes", "no" if is_said else "no, or\nmissing"
+
+
+# --- layout, in inches, downwards ---------------------------------------------------------------------------
+# Within a tree, leaves are side by side and a parent is centred over its children; subtrees are as close as their
+# outlines allow. Trees of one figure are packed like sheets of paper.
+
+
+@dataclass(eq=False)
+class Box:
+    """A drawn node: its size, its branches, and, after layout, its position."""
+
+    width: float
+    height: float
+    children: list[Box] = field(default_factory=list)  # none, or two: yes, no
+    label: str = ""  # of the branch to it
+    label_size: tuple[float, float] = (0.0, 0.0)
+    content: Any = None
+    x: float = 0.0  # middle of its upper edge
+    y: float = 0.0  # upper edge, downwards
+    bar: float = 0.0  # height at which its branches split
+
+    def walk(self) -> Iterator[Box]:
+        """Yield the box and all below it, parents first."""
+        yield self
+        for child in self.children:
+            yield from child.walk()
+
+
+def lay_out(root: Box) -> tuple[float, float]:
+    """Lay out all boxes of a tree, the upper left corner at (0, 0); return the total width and height.
+
+    Examples
+    --------
+    >>> tree = Box(2, 1, [Box(1, 1), Box(1, 1)])
+    >>> width, height = lay_out(tree)
+    >>> round(width, 2), [round(box.x, 2) for box in tree.walk()]
+    (2.16, [1.08, 0.5, 1.66])
+    """
+    outline = _spread(root)
+    left, right = min(low for low, _ in outline), max(high for _, high in outline)
+    rows: list[list[Box]] = [[root]]
+    root.x = -left
+    while rows[-1]:
+        for box in rows[-1]:
+            for child in box.children:
+                child.x += box.x
+        rows.append([child for box in rows[-1] for child in box.children])
+    top = 0.0
+    for row, below in pairwise(rows):
+        bottom = top + max(box.height for box in row)
+        for box in row:
+            box.y, box.bar = top, bottom + BAR_GAP
+        if not below:
+            return right - left, bottom
+        top = bottom + BAR_GAP + 2 * LABEL_GAP + max(box.label_size[1] for box in below)
+    raise AssertionError
+
+
+def _spread(box: Box) -> Outline:
+    """Space the children of a box, with `x` relative to it; return the left and right end of each row below."""
+    half = max(box.width, box.label_size[0]) / 2
+    outline = [(-half, half)]
+    if not box.children:
+        return outline
+    one, other = (_spread(child) for child in box.children)
+    apart = max(a[1] - b[0] for a, b in zip(one, other, strict=False)) + SIDE_GAP
+    box.children[0].x, box.children[1].x = -apart / 2, apart / 2
+    for level in range(max(len(one), len(other))):
+        ends = [side[level][0] + shift for side, shift in ((one, -apart / 2), (other, apart / 2)) if level < len(side)]
+        stop = [side[level][1] + shift for side, shift in ((one, -apart / 2), (other, apart / 2)) if level < len(side)]
+        outline.append((min(ends), max(stop)))
+    return outline
+
+
+def pack(sizes: Sequence[tuple[float, float]]) -> tuple[list[tuple[float, float]], float, float]:
+    """Return upper left corners of sheets that do not overlap, roughly in order, and the total width and height.
+
+    Examples
+    --------
+    >>> places, width, height = pack([(3, 2), (1, 1)])
+    >>> places, width, height
+    ([(0.0, 0.0), (3.5, 0.0)], 4.5, 2.0)
+    """
+    widest, total = max(width for width, _ in sizes), sum(width + SHEET_GAP for width, _ in sizes)
+    best: tuple[float, Any] | None = None
+    for room in np.linspace(widest, max(widest, total), 12):
+        places = _shelve(sizes, float(room) + 1e-9)
+        width = max(x + size[0] for (x, _), size in zip(places, sizes, strict=True))
+        height = max(y + size[1] for (_, y), size in zip(places, sizes, strict=True))
+        badness = max(width / SHAPE, height) + 0.02 * (width + height)
+        if best is None or badness < best[0] - 1e-9:
+            best = badness, (places, width, height)
+    assert best is not None
+    return best[1]
+
+
+def _shelve(sizes: Sequence[tuple[float, float]], room: float) -> list[tuple[float, float]]:
+    """Place each sheet as high, then as far left, as it fits."""
+    taken = np.zeros((0, 4))  # left, top, right, bottom, with the gap
+    places = []
+    for width, height in sizes:
+        corners = [(y, x) for y in {0.0, *taken[:, 3].tolist()} for x in {0.0, *taken[:, 2].tolist()}]
+        for y, x in sorted(corners):
+            is_beside = (x >= taken[:, 2]) | (taken[:, 0] >= x + width + SHEET_GAP)
+            is_below = (y >= taken[:, 3]) | (taken[:, 1] >= y + height + SHEET_GAP)
+            if (x == 0 or x + width <= room) and np.all(is_beside | is_below):
+                break
+        places.append((x, y))
+        taken = np.vstack((taken, [x, y, x + width + SHEET_GAP, y + height + SHEET_GAP]))
+    return places
+
+
+# --- the page -----------------------------------------------------------------------------------------------
 
 
 class TreePage:
@@ -49,7 +334,7 @@ class TreePage:
 
     def __init__(self, shown: ShownNodes, columns: Sequence[Column], terms: int):
         self.shown, self.columns, self.terms = shown, columns, terms
-        self._measure = TextMeasure()
+        self._size = TextMeasure()
         self.texts: list[tuple[float, float, str, dict[str, Any]]] = []
         self.boxes: list[Box] = []
         self.roots: list[Box] = []
@@ -58,9 +343,6 @@ class TreePage:
         self._compose()
 
     # --- sizes --------------------------------------------------------------------------------------------------
-
-    def _size(self, text: str, size: float, weight: str = "normal") -> tuple[float, float]:
-        return self._measure(text, size, weight)
 
     def _box(self, content: Content) -> Box:
         """Return a box sized by its texts."""

@@ -19,8 +19,8 @@ from toprank.data.cases import Cases
 from toprank.data.encoding import original_values
 from toprank.errors import InputError
 from toprank.explain import Reason, VoteExplanation, explain_sums, sum_reasons
+from toprank.explain.rows import SUM
 from toprank.explain.values import Originals
-from toprank.explain.votes import SUM
 from toprank.files.model_file import without_prefix
 from toprank.metrics import average_precision, precision_at_k
 from toprank.rankers.base import RANKER_CONSTRAINTS, Ranker

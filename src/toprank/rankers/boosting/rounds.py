@@ -128,7 +128,7 @@ class Rounds:
         self._base = math.log(sums[0]) - math.log(sums[1]) if rows.margin is None else rows.margin
         self._other_base = None if others is None else others.margin
         self.n_rounds = 0
-        self.score = np.zeros(len(rows.X), np.float32)
+        self.score: np.ndarray = np.zeros(len(rows.X), np.float32)
         self._margin = np.empty(len(rows.X))
         self._other_score = None if others is None else np.zeros(len(others.X))
         self._gammas: list[float] = []

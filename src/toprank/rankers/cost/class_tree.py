@@ -22,8 +22,7 @@ from toprank.tree.columns import Column
 from toprank.tree.structure import Tree, check_columns, check_depth
 from toprank.words.counts import plural
 from toprank.words.numbers import number_text, percent_text
-from toprank.words.shortened import is_cut, shortened_lines, shortenings
-from toprank.words.wording import EXACT, SHORT, Detail
+from toprank.words.wording import EXACT, SHORT, Detail, is_cut, shortened_lines, shortenings
 
 ARRAYS: dict[str, Any] = {
     "label": np.int64,

@@ -24,8 +24,8 @@ from toprank.explain import (
     rule_table,
     vote_reasons,
 )
+from toprank.explain.reasons import mean_contributions
 from toprank.explain.values import Originals
-from toprank.explain.votes import mean_contributions
 from toprank.export import to_text
 from toprank.files.model_file import numbered_parts
 from toprank.metrics import proportion_interval

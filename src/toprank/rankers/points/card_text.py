@@ -13,8 +13,7 @@ import numpy as np
 
 from toprank.tree.columns import Category, Column
 from toprank.words.numbers import EXACT_DIGITS, bound_decimal, decimal_text
-from toprank.words.shortened import is_rounded
-from toprank.words.wording import PLAIN, SHORT, WEIGHT_DIGITS, Detail, names_text
+from toprank.words.wording import PLAIN, SHORT, WEIGHT_DIGITS, Detail, is_rounded, names_text
 from toprank.words.wrapping import GLUE, wrapped
 
 if TYPE_CHECKING:

@@ -31,8 +31,7 @@ from toprank.rankers.points.flags import TOP, Flag, Flags, joined
 from toprank.tree.columns import Column
 from toprank.words.counts import count, plural
 from toprank.words.numbers import hit_rate_text, number_text
-from toprank.words.shortened import is_rounded
-from toprank.words.wording import EXACT, SHORT, WEIGHT_DIGITS, Detail, category_sides
+from toprank.words.wording import EXACT, SHORT, WEIGHT_DIGITS, Detail, category_sides, is_rounded
 from toprank.words.wrapping import GLUE, wrapped
 
 MOST_SCORES = 8
