@@ -20,7 +20,7 @@ from sklearn.datasets import load_digits, load_wine
 from sklearn.model_selection import train_test_split
 
 from toprank import GammaKNNClassifier
-from toprank.rankers.neighbours.class_tuning import CLASS_MEASURES, confusion_matrix
+from toprank.rankers.neighbours.tuning import CLASS_MEASURES, confusion_matrix
 
 SPLITS = 10
 NEIGHBOURS = (1, 3)

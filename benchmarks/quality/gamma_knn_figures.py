@@ -20,7 +20,7 @@ from imblearn.over_sampling import SMOTE
 from toprank import GammaKNN
 from toprank.plots import save_figure
 from toprank.plots.style import FAINT, INK, PALETTE, SMALL_SIZE, TEXT_SIZE, house_style, new_figure, write_over
-from toprank.rankers.neighbours.synthetic import ratio_beside
+from toprank.rankers.neighbours.gamma_knn import ratio_beside
 from toprank.rankers.neighbours.tuning import MEASURES as BY_NAME
 from toprank.rankers.neighbours.tuning import gamma_curve
 

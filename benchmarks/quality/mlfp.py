@@ -36,8 +36,7 @@ from sklearn.preprocessing import StandardScaler
 from threadpoolctl import threadpool_limits
 
 from toprank import MLFP
-from toprank.experiment.methods.metric_learning import GMML, ImbML
-from toprank.experiment.methods.neighbours import MetricTransformer
+from toprank.experiment.methods.neighbours import GMML, ImbML, MetricTransformer
 from toprank.experiment.metric_tuning import tune_mlfp
 
 TABLES = {

@@ -412,7 +412,7 @@ def test_a_mistake_of_ours_is_a_sentence_too(folder, monkeypatch):
     def broken(*args):
         raise ZeroDivisionError("division by zero")
 
-    monkeypatch.setattr("toprank.cli.reading.TableFile", broken)
+    monkeypatch.setattr("toprank.cli.describe.TableFile", broken)
     done = run("describe", folder / "history.csv")
     assert done.code == 1
     assert done.err.startswith("Internal error in toprank (ZeroDivisionError: division by zero).")
@@ -423,7 +423,7 @@ def test_interrupted(folder, monkeypatch):
     def interrupted(*args):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("toprank.cli.reading.TableFile", interrupted)
+    monkeypatch.setattr("toprank.cli.describe.TableFile", interrupted)
     done = run("describe", folder / "history.csv")
     assert (done.code, done.err) == (130, "Interrupted.\n")
 

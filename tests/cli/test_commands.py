@@ -403,7 +403,7 @@ def test_describe_table_as_json(folder):
 def quick_demo(monkeypatch):
     """Fit the model of the demo without its teacher, and in two folds."""
     monkeypatch.setattr(
-        "toprank.cli.fit.make_estimator",
+        "toprank.cli.demo.make_estimator",
         lambda name, given, *rest: make_estimator(
             name, [*given, "teacher=none", "cv=2"] if name == DEFAULT_COMMAND else given, *rest
         ),

@@ -8,8 +8,8 @@ import pytest
 
 from odd_cells import fuzzed_csv
 from toprank.cli.csv_text import CsvFormat
-from toprank.cli.errors import InputError
 from toprank.cli.reading import TableFile
+from toprank.errors import InputError
 
 
 def read_by_python(text: str, n_fields: int) -> list[list[str]]:

@@ -11,8 +11,8 @@ from cli_files import case_lines, run, write_cases
 from toprank import CostOptimalCurve, RankingTree, TAOTree, load
 from toprank.cli.choice import POINTS_SHOWN, changes_list, changes_summary, points_shown
 from toprank.cli.columns import check_outcomes
-from toprank.cli.errors import InputError
 from toprank.cli.terminal import Terminal
+from toprank.errors import InputError
 from toprank.explain import Condition, Rule, Way
 from toprank.metrics import OperatingPoints
 from toprank.rankers.curve.changes import RuleChange, positive_rules, rule_changes

@@ -170,13 +170,13 @@ def test_every_dangerous_character_is_made_visible():
 def test_tables_stay_straight_and_our_own_colours_stay(monkeypatch):
     from rich.text import Text
 
-    from toprank.cli.show import facts, grid
+    from toprank.cli.show import Facts, grid
 
     monkeypatch.setenv("COLUMNS", "100")
     console = make_console()
     with console.capture() as captured:
         console.print(grid([(f"na{RED}me", "left"), ("b", "right")], [[f"x{BELL}{EVIL}", "1"], ["y", "22"]]))
-        console.print(facts([("key", f"va{CSI}lue")]))
+        console.print(Facts([("key", f"va{CSI}lue")]))
     lines = captured.get().splitlines()
     assert len({len(line.rstrip()) for line in lines[:1] + lines[2:4]}) == 1
     assert lines[0].startswith(r"  na\x1b[31mme")

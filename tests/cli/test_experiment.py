@@ -22,6 +22,7 @@ from toprank.cli.terminal import Terminal
 from toprank.experiment.leaderboard import Leaderboard
 from toprank.experiment.registry import find_method
 from toprank.experiment.store import Store
+from toprank.workflow import recommend
 
 PLAN = """
 name: small
@@ -312,6 +313,10 @@ def board_of(*entries):
     return Leaderboard.from_results(pl.DataFrame(rows), 0.1, [name for name, _, _ in entries])
 
 
+def candidates(*entries):
+    return recommend(board_of(*entries)).candidates
+
+
 @pytest.mark.parametrize(
     ("name", "setting"),
     [
@@ -327,7 +332,7 @@ def test_the_next_command_fits_the_advised_model(tmp_path, monkeypatch, name, se
     monkeypatch.chdir(tmp_path)
     table = write_cases(Path("past cases.csv"))
     columns = {"--label": ["fraud"], "--id": ["case_id"], "--drop": ["age", "staff"], "--positive": None}
-    entry, command = next_command(board_of((name, 0.9, setting), ("cart", 0.5, {})), table, columns, "10%")
+    entry, command = next_command(candidates((name, 0.9, setting), ("cart", 0.5, {})), table, columns, "10%")
     assert entry is not None
     assert entry.name == name
     assert command.startswith(f"toprank {'curve' if name == 'cost-curve' else 'fit'} 'past cases.csv' --label fraud ")
@@ -346,11 +351,14 @@ def test_the_next_command_fits_the_advised_model(tmp_path, monkeypatch, name, se
 
 def test_the_next_command_where_the_command_line_does_not_fit_the_advised_model():
     columns = {"--label": ["fraud"]}
-    board = board_of(("cart", 0.9, {}), ("metaap-forest", 0.8, {}), ("tree", 0.7, {}))
-    entry, command = next_command(board, Path("past.csv"), columns, None)
+    advised = candidates(("cart", 0.9, {}), ("metaap-forest", 0.8, {}), ("tree", 0.7, {}))
+    entry, command = next_command(advised, Path("past.csv"), columns, None)
     assert entry.name == "tree"
     assert command == "toprank fit past.csv --label fraud --model tree --set criterion=ap -o model.toprank"
-    assert next_command(board_of(("cart", 0.9, {}), ("knn", 0.8, {})), Path("past.csv"), columns, None) == (None, None)
+    assert next_command(candidates(("cart", 0.9, {}), ("knn", 0.8, {})), Path("past.csv"), columns, None) == (
+        None,
+        None,
+    )
 
 
 def test_the_next_command_says_why_it_is_about_another_model(tmp_path):

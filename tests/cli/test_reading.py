@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 
 from toprank.cli import csv_text, reading
 from toprank.cli.csv_text import CsvFormat
-from toprank.cli.errors import InputError
 from toprank.cli.options import parse_budget, parse_value
 from toprank.cli.show import expected, percent, rules_title, times
+from toprank.errors import InputError
 from toprank.words.nearest import did_you_mean
 
 

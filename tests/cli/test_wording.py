@@ -11,7 +11,7 @@ from rich.console import Console
 
 import toprank
 from cli_files import HEADER, QUICK_FLAGS, case_lines, fit_cases, run, save_classifier, write_cases
-from toprank.cli.errors import is_bad_input
+from toprank.cli.app import is_bad_input
 from toprank.cli.show import alerts_table, factor, percent_short, strengths_text
 from toprank.cli.terminal import Terminal
 from toprank.metrics import HitRates

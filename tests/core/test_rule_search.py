@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from toprank._core.rule_points import add_rule_points, write_holds
+from toprank._core.points import add_rule_points, write_holds
 from toprank._core.rule_search import (
     IS_KNOWN,
     IS_MISSING,

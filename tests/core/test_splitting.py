@@ -6,10 +6,17 @@ from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
 import reference
-from toprank._core.criteria import split_gain
 from toprank._core.dtypes import CRITERIA, SPLIT
-from toprank._core.levels import FEW_LEVELS, honest_gain
-from toprank._core.splitting import best_cut, exact_splits, histogram_splits, most_auc_gain, order_by_rate
+from toprank._core.splitting import (
+    FEW_LEVELS,
+    best_cut,
+    exact_splits,
+    histogram_splits,
+    honest_gain,
+    most_auc_gain,
+    order_by_rate,
+    split_gain,
+)
 from toprank.tree.categories import N_COINS, PLAIN, coins
 
 criteria = st.sampled_from(sorted(CRITERIA))

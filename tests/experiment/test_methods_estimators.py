@@ -10,10 +10,10 @@ from sklearn.tree import DecisionTreeClassifier
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from toprank import KNN
-from toprank.experiment.methods.balance_cascade import BalanceCascade, threshold_of_share, votes
-from toprank.experiment.methods.boosters import GroupRanker, MarginRanker, deal_out
-from toprank.experiment.methods.distance_tree import DistanceTree
-from toprank.experiment.methods.neighbours import MetricTransformer
+from toprank.experiment.methods.balanced import BalanceCascade, threshold_of_share, votes
+from toprank.experiment.methods.boosting import GroupRanker, MarginRanker, deal_out
+from toprank.experiment.methods.neighbours import MetricTransformer, choose_rows
+from toprank.experiment.methods.trees import DistanceTree
 from toprank.experiment.registry import find_method
 from toprank.metrics import average_precision
 
@@ -279,8 +279,8 @@ def test_a_metric_is_learned_from_two_positives_and_equal_rows(algorithm):
 
 def test_a_metric_is_learned_from_a_part_of_many_rows():
     _, y = make_table(400, 40)
-    rows = MetricTransformer(max_rows=100, random_state=0)._choose_rows(y)
+    rows = choose_rows(y, 100, random_state=0)
     assert len(rows) == len(np.unique(rows)) == 100
     assert y[rows].sum() == 40
-    assert y[MetricTransformer(max_rows=60, random_state=0)._choose_rows(y)].sum() == 30
-    assert len(MetricTransformer(max_rows=None)._choose_rows(y)) == 400
+    assert y[choose_rows(y, 60, random_state=0)].sum() == 30
+    assert len(choose_rows(y, None, random_state=0)) == 400

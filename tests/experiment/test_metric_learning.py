@@ -5,7 +5,7 @@ import pytest
 import scipy.linalg
 
 from toprank.errors import InputError
-from toprank.experiment.methods.metric_learning import GMML, ImbML, choose_rows, nearest_pairs, pair_scatters
+from toprank.experiment.methods.neighbours import GMML, ImbML, choose_rows, nearest_pairs, pair_scatters
 from toprank.experiment.registry import find_method
 
 

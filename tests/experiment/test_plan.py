@@ -5,10 +5,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from experiment_cases import make_plan, write_tables
-from toprank.experiment.checking import check_plan
-from toprank.experiment.plan import Plan, Protocol
+from toprank.experiment.plan import Plan, Protocol, parse_seeds, parse_values
 from toprank.experiment.store import Store
-from toprank.experiment.values import parse_seeds, parse_values
+from toprank.experiment.trial import check_plan
 
 SMALL = {"name": "small", "data": ["one"], "methods": {"Gini": "gini"}}
 

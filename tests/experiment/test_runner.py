@@ -10,10 +10,10 @@ import pytest
 
 from experiment_cases import make_plan, write_tables
 from toprank.experiment import registry
-from toprank.experiment.memory import machine_memory, memory_cap
 from toprank.experiment.registry import Method, register
 from toprank.experiment.runner import run
 from toprank.experiment.store import Store
+from toprank.experiment.trial import machine_memory, memory_cap
 
 
 @pytest.fixture
@@ -134,7 +134,7 @@ def register_odd_methods(monkeypatch):
 
 def test_long_fits_and_dead_processes_do_not_stop_the_rest(folder, tmp_path, monkeypatch):
     register_odd_methods(monkeypatch)
-    monkeypatch.setattr("toprank.experiment.workers._work", work_with_odd_methods)
+    monkeypatch.setattr("toprank.experiment.runner._work", work_with_odd_methods)
     methods = {"Sleeper": "sleeper", "Victim": "victim", "Gini": {"method": "gini", "search": {"max_depth": [2]}}}
     plan = make_plan(("one",), "1-2", methods, protocol={"time_limit": 4.0})
     results = finish(plan, folder, tmp_path / "s.sqlite", n_workers=2)
@@ -147,7 +147,7 @@ def test_long_fits_and_dead_processes_do_not_stop_the_rest(folder, tmp_path, mon
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="only Linux caps the memory of a process")
 def test_trials_have_limits_of_time_and_memory(folder, tmp_path, monkeypatch):
     register_odd_methods(monkeypatch)
-    monkeypatch.setattr("toprank.experiment.workers._work", work_with_odd_methods)
+    monkeypatch.setattr("toprank.experiment.runner._work", work_with_odd_methods)
     methods = {"Glutton": "glutton", "Sleeper": "sleeper", "Gini": {"method": "gini", "search": {"max_depth": [2]}}}
     plan = make_plan(("one",), "1", methods).with_limits(trial_minutes=0.1, trial_memory=2.0)
     results = finish(plan, folder, tmp_path / "s.sqlite", n_workers=1)
@@ -172,7 +172,7 @@ def test_a_cap_on_memory_ends_with_the_trial():
 
 
 def work_with_odd_methods(connection, folder):
-    from toprank.experiment.workers import _work
+    from toprank.experiment.runner import _work
 
     with pytest.MonkeyPatch.context() as patch:
         register_odd_methods(patch)
@@ -181,7 +181,7 @@ def work_with_odd_methods(connection, folder):
 
 def test_a_run_may_be_given_an_end(folder, tmp_path, monkeypatch):
     register_odd_methods(monkeypatch)
-    monkeypatch.setattr("toprank.experiment.workers._work", work_with_odd_methods)
+    monkeypatch.setattr("toprank.experiment.runner._work", work_with_odd_methods)
     plan = make_plan(("one",), "1-3", {"Quick": {"method": "gini", "search": {"max_depth": [2]}}, "Sleeper": "sleeper"})
     started = time.monotonic()
     with Store(tmp_path / "s.sqlite") as store:

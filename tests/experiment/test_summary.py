@@ -14,7 +14,7 @@ from scipy import stats
 
 from experiment_results import DATA_SETS, make_profiles, make_published, make_results
 from toprank.experiment import summary
-from toprank.experiment.pairs import signed_ranks
+from toprank.experiment.summary import signed_ranks
 from toprank.metrics import corrected_resampled_t_test
 
 METHODS = ("MetaAP", "Gini", "Entropy", "XGBoost")

@@ -12,10 +12,10 @@ from polars.testing import assert_frame_equal
 
 from experiment_results import METHODS, make_published, make_results
 from toprank.experiment import summary
-from toprank.experiment.layout import format_value
 from toprank.experiment.tables import (
     ShownColumn,
     ShownTable,
+    format_value,
     make_table,
     spread,
     to_html,

@@ -4,12 +4,10 @@ import pytest
 from sklearn.model_selection import StratifiedKFold, train_test_split
 
 from experiment_cases import make_frame, make_plan, write_tables
-from toprank.experiment.data import Cases, load_cases
-from toprank.experiment.encoding import make_encoder
 from toprank.experiment.plan import PlanTable, Protocol
-from toprank.experiment.protocol import make_split
 from toprank.experiment.registry import find_method
-from toprank.experiment.trial import run_trial
+from toprank.experiment.search import make_encoder
+from toprank.experiment.trial import Cases, load_cases, make_split, run_trial
 
 LEAK_METHODS = ["metaap", "gini-rate", "logistic-l2", "extra-trees", "smote+logistic-l1", "knn"]
 SMALL = {"extra-trees": {"n_estimators": 20}}

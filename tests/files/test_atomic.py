@@ -5,8 +5,8 @@ import stat
 
 import pytest
 
-from toprank.cli.errors import InputError
 from toprank.cli.writing import check_output
+from toprank.errors import InputError
 from toprank.files import atomic
 from toprank.files.atomic import check_target, write_atomically
 

@@ -16,8 +16,7 @@ import toprank
 from cluster_cases import local_client, mixed_table
 from toprank.datasets import load as load_data
 from toprank.distributed import SGBAP, training
-from toprank.distributed.bins import cut_values
-from toprank.distributed.training import WorkerLostError
+from toprank.distributed.training import WorkerLostError, cut_values
 from toprank.errors import InputError, InputTypeError
 from toprank.rankers.boosting.rounds import Rounds, Rows
 

@@ -1,8 +1,15 @@
-"""Distances between rows, neighbours by brute force and along a graph.
+"""Distances between rows, neighbours by brute force, screened by a matrix product, and along a graph.
 
 Every distance is a sum over the coordinates in their order, so that it is the same bit for bit alone, in a batch, and
 whichever search asks for it. Euclidean distances stay squared in here; `power` is 2 for them and 1 for city-block
 distances.
+
+Screening finds candidates for the nearest from a matrix product in single precision, with rigorous error bounds:
+|x - p|^2 = |x|^2 + |p|^2 - 2 x . p. A product of matrices gives all x . p fast, but rounded: 2 x . p is off by at most
+`slack` times (|x|^2 + |p|^2), plus `floor` where numbers underflow. For d coordinates, |p| <= 1 and the smallest normal
+number u, each x_f, p_f and x_f p_f loses at most u, in all 2 d u (2 + |x|). So every distance lies between two bounds,
+and a point whose lower bound exceeds the k-th smallest upper bound is not among the k nearest. What is left are a few
+candidates per query, whose distances are then computed exactly.
 """
 
 import numpy as np
@@ -27,6 +34,25 @@ def map_rows(points, components, out):
             for f in range(points.shape[1]):
                 total += components[c, f] * points[i, f]
             out[i, c] = total
+
+
+@kernel
+def to_block(query, by_feature, start, stop, power, out):
+    """Write the distances of a query to the points from start to stop, several points per instruction.
+
+    Pre:  query float64 (d,); by_feature float64 (d, m), C order: the points, one column each.
+    Post: out float64 (stop - start,).
+    """
+    out[:] = 0.0
+    for f in range(by_feature.shape[0]):
+        value, column = query[f], by_feature[f, start:stop]
+        if power == 2:
+            for j in range(stop - start):
+                gap = value - column[j]
+                out[j] += gap * gap
+        else:
+            for j in range(stop - start):
+                out[j] += abs(value - column[j])
 
 
 @kernel
@@ -74,8 +100,7 @@ def brute_force(queries, by_feature, left_out, power, distance, position):
     Post: distance float64 (n, k) and position int64 (n, k): infinite and -1 where there are fewer points.
     Cost: n * m * d additions, several points per instruction.
     """
-    d, m = by_feature.shape
-    k = distance.shape[1]
+    m, k = by_feature.shape[1], distance.shape[1]
     total = np.empty(BLOCK)
     for i in range(queries.shape[0]):
         nearest, found = distance[i], position[i]
@@ -84,19 +109,81 @@ def brute_force(queries, by_feature, left_out, power, distance, position):
         for start in range(0, m, BLOCK):
             stop = min(start + BLOCK, m)
             part = total[: stop - start]
-            part[:] = 0.0
-            for f in range(d):
-                value, column = queries[i, f], by_feature[f, start:stop]
-                if power == 2:
-                    for j in range(stop - start):
-                        gap = value - column[j]
-                        part[j] += gap * gap
-                else:
-                    for j in range(stop - start):
-                        part[j] += abs(value - column[j])
+            to_block(queries[i], by_feature, start, stop, power, part)
             for j in range(stop - start):  # positions rise, so that a tie with the last one keeps that one
                 if part[j] < nearest[k - 1] and start + j != left_out[i]:
                     put(nearest, found, part[j], start + j)
+
+
+@kernel
+def screen(product, query_square, point_square, slack, floor, left_out, offset, upper, low, candidate, n_candidates):
+    """Add the points of a block that may be among the nearest of each query to its candidates.
+
+    Pre:  product float32 (n, b): queries times the points at offset, offset + 1, ...; squares float64.
+          slack: bound of the relative error; floor float64 (n,): bound of the absolute error, per query.
+          left_out int64 (n,): a point that the query must not find, -1 for none.
+          upper float64 (n, k): the smallest upper bounds so far, sorted, infinite at first.
+          low float64 and candidate int64 (n, room): lower bounds and positions of the candidates.
+          n_candidates int64 (n,): how many there are; room + 1 for a query that has more than fit.
+    Cost: n * b comparisons.
+    """
+    k, room = upper.shape[1], low.shape[1]
+    for i in range(product.shape[0]):
+        best = upper[i]
+        for j in range(product.shape[1]):
+            both = query_square[i] + point_square[offset + j]
+            middle = both - 2.0 * product[i, j]
+            error = slack * both + floor[i]
+            least = middle - error
+            if least > best[k - 1] or offset + j == left_out[i]:
+                continue
+            most = middle + error
+            if most < best[k - 1]:
+                place = k - 1
+                while place > 0 and most < best[place - 1]:
+                    best[place] = best[place - 1]
+                    place -= 1
+                best[place] = most
+            if n_candidates[i] == room:  # forget those that are out of the question by now
+                kept = 0
+                for c in range(room):
+                    if low[i, c] <= best[k - 1]:
+                        low[i, kept], candidate[i, kept] = low[i, c], candidate[i, c]
+                        kept += 1
+                n_candidates[i] = kept
+            if n_candidates[i] < room:
+                low[i, n_candidates[i]], candidate[i, n_candidates[i]] = least, offset + j
+                n_candidates[i] += 1
+            else:
+                n_candidates[i] = room + 1
+
+
+@kernel
+def nearest_candidates(queries, points, low, candidate, n_candidates, upper, distance, position):
+    """Write the k nearest of each query's candidates by their exact squared distances; ties go to the lower position.
+
+    Pre:  queries float64 (n, d); points float64 (m, d); the others as `screen` left them. Queries with more candidates
+          than fit are left alone.
+    Post: distance float64 (n, k) and position int64 (n, k): infinite and -1 where there are fewer points.
+    Cost: d additions per candidate.
+    """
+    k, room = distance.shape[1], low.shape[1]
+    for i in range(queries.shape[0]):
+        if n_candidates[i] > room:
+            continue
+        distance[i, :] = np.inf
+        position[i, :] = -1
+        for c in range(n_candidates[i]):
+            if low[i, c] > upper[i, k - 1]:
+                continue
+            at = candidate[i, c]
+            total = 0.0
+            for f in range(queries.shape[1]):
+                gap = queries[i, f] - points[at, f]
+                total += gap * gap
+            last, at_last = distance[i, k - 1], position[i, k - 1]
+            if not (total > last or (total == last and at > at_last >= 0)):
+                put(distance[i], position[i], total, at)
 
 
 @kernel
@@ -184,23 +271,14 @@ def count_within(queries, by_feature, weight, radius, is_open, power, count, bey
     Post: count, beyond float64 (n,): beyond is infinite if there is no such point.
     Cost: n * m * d additions, several points per instruction.
     """
-    d, m = by_feature.shape
+    m = by_feature.shape[1]
     total = np.empty(BLOCK)
     for i in range(queries.shape[0]):
         inside, nearest = 0.0, np.inf
         for start in range(0, m, BLOCK):
             stop = min(start + BLOCK, m)
             part = total[: stop - start]
-            part[:] = 0.0
-            for f in range(d):
-                value, column = queries[i, f], by_feature[f, start:stop]
-                if power == 2:
-                    for j in range(stop - start):
-                        gap = value - column[j]
-                        part[j] += gap * gap
-                else:
-                    for j in range(stop - start):
-                        part[j] += abs(value - column[j])
+            to_block(queries[i], by_feature, start, stop, power, part)
             for j in range(stop - start):
                 at = np.sqrt(part[j]) if power == 2 else part[j]
                 if at < radius[i] or (at == radius[i] and not is_open):

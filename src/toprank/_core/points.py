@@ -1,4 +1,4 @@
-"""Points of values: bins of numbers, straight lines between their ends, categories."""
+"""Points of values (bins of numbers, straight lines between their ends, categories), and of rules that hold."""
 
 import numpy as np
 
@@ -73,3 +73,55 @@ def write_points(block, feature, is_categorical, edge_at, edges, point_at, point
                 block[i, feature[s]], is_categorical[s], edges, edge_at[s], edge_at[s + 1], points, ends,
                 point_at[s], point_at[s + 1], missing[s],
             )  # fmt: skip
+
+
+@kernel
+def meets(x, is_categorical, low, high, missing, bits):
+    """Return whether a value meets a condition: low < x <= high, one of the categories, or missing where that counts.
+
+    Pre:  bits uint64 (4,): the categories; codes outside 0 to 255 count as missing.
+    """
+    if np.isnan(x):
+        return missing
+    if is_categorical:
+        if x < 0.0 or x >= 256.0:
+            return missing
+        code = np.int64(x)
+        return (bits[code >> 6] >> np.uint64(code & 63)) & np.uint64(1) != 0
+    return low < x and x <= high
+
+
+@kernel
+def rule_holds(row, first, stop, feature, is_categorical, low, high, missing, bits):
+    """Return whether a row meets the conditions from first to stop."""
+    for c in range(first, stop):
+        if not meets(row[feature[c]], is_categorical[c], low[c], high[c], missing[c], bits[c]):
+            return False
+    return True
+
+
+@kernel
+def write_holds(block, condition_at, feature, is_categorical, low, high, missing, bits, out):
+    """Write which rules hold for each row.
+
+    Pre:  block float64 (n, n_features), C order; condition_at int64 (n_rules + 1,); the other arrays have one entry per
+          condition.
+    Post: out bool (n, n_rules).
+    """
+    for i in range(block.shape[0]):
+        for r in range(condition_at.shape[0] - 1):
+            first, stop = condition_at[r], condition_at[r + 1]
+            out[i, r] = rule_holds(block[i], first, stop, feature, is_categorical, low, high, missing, bits)
+
+
+@kernel
+def add_rule_points(block, condition_at, feature, is_categorical, low, high, missing, bits, points, out):
+    """Add the points of the rules that hold for each row to `out`, in the order of the rules.
+
+    Pre:  as in `write_holds`; points float64 (n_rules,); out float64 (n,).
+    """
+    for i in range(block.shape[0]):
+        for r in range(condition_at.shape[0] - 1):
+            first, stop = condition_at[r], condition_at[r + 1]
+            if rule_holds(block[i], first, stop, feature, is_categorical, low, high, missing, bits):
+                out[i] += points[r]

@@ -208,24 +208,11 @@ def negative_slopes(score, weight, is_positive, start, step, grid, alpha, gradie
 
 
 @kernel
-def largest_size(values):
-    """Return the largest absolute value, NaN if there is one among them."""
-    largest = 0.0
-    for i in range(values.shape[0]):
-        size = abs(values[i])
-        if not size <= largest:
-            largest = size
-            if largest != largest:
-                break
-    return largest
+def to_fixed_point(values, per_unit, unit, out):
+    """Write each value as the nearest multiple of a unit, a power of 2.
 
-
-@kernel
-def to_fixed_point(values, unit, out):
-    """Write each value as the nearest multiple of a power of 2.
-
-    Pre:  values float32 (n,), none of more than 2**24 units.
+    Pre:  values float32 (n,), none of more than 2**24 units; unit float32, at least 2**-126; per_unit its inverse.
     Post: out float32 (n,).
     """
     for i in range(values.shape[0]):
-        out[i] = np.rint(values[i] / unit) * unit
+        out[i] = np.rint(values[i] * per_unit) * unit

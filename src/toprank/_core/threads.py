@@ -34,10 +34,7 @@ def resolve_n_jobs(n_jobs: int | None) -> int:
 class SharedCalls:
     """Calls of one function that any thread may make, each once; the counters are guarded by the pool's lock.
 
-    Attributes
-    ----------
-    parent : SharedCalls or None
-        The calls one of which started these.
+    `parent` are the calls one of which started these.
     """
 
     def __init__(self, function: Callable[..., Any], calls: list[tuple[Any, ...]], parent: SharedCalls | None):

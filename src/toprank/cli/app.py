@@ -7,8 +7,8 @@ import os
 import sys
 import traceback
 import warnings
-from collections.abc import Sequence
-from typing import Annotated
+from collections.abc import Callable, Sequence
+from typing import Annotated, Any
 
 import typer
 from rich.text import Text
@@ -21,15 +21,25 @@ from toprank.cli.describe import describe
 from toprank.cli.diff import diff
 from toprank.cli.distill import distill
 from toprank.cli.drift import drift
-from toprank.cli.errors import is_bad_input, sentence_of
 from toprank.cli.evaluate import evaluate
 from toprank.cli.experiment import benchmark, export, methods, resume, show
 from toprank.cli.explain import explain
 from toprank.cli.fit import fit
-from toprank.cli.terminal import make_console
+from toprank.cli.terminal import Terminal, make_console
 from toprank.cli.topk import topk
 from toprank.cli.warmup import warmup
+from toprank.errors import InputError
 from toprank.words.visible import visible
+
+OF_THE_WORLD = (OSError, ImportError, MemoryError)
+"""Errors from files, missing packages and lack of memory."""
+
+CHECKS_OF_SKLEARN = "sklearn.utils"
+"""The package in which scikit-learn checks parameters and tables; it raises errors of several classes."""
+
+AsJson = Annotated[bool, typer.Option("--json", help="Print the result as one JSON object, and nothing else.")]
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print no progress, notes or hints.")]
+Debug = Annotated[bool, typer.Option("--debug", help="Show the traceback of an error.")]
 
 app = typer.Typer(
     name="toprank",
@@ -46,12 +56,26 @@ def _help(text: str | None) -> str:
     return inspect.cleandoc(text or "").replace(r"\b", "\b")
 
 
+def with_terminal(command: Callable[..., None]) -> Callable[..., None]:
+    """Return a command with the options --json, --quiet and --debug, which arrive as its first argument, a Terminal."""
+
+    def run_command(*, as_json: AsJson = False, quiet: Quiet = False, debug: Debug = False, **given: Any) -> None:
+        command(Terminal(as_json=as_json, quiet=quiet), **given)
+
+    own, shared = (list(inspect.signature(each, eval_str=True).parameters.values()) for each in (command, run_command))
+    options = [each.replace(kind=inspect.Parameter.KEYWORD_ONLY) for each in (*own[1:], *shared[:-1])]
+    run_command.__name__ = command.__name__
+    run_command.__signature__ = inspect.Signature(options)  # type: ignore[attr-defined]
+    run_command.__annotations__ = {each.name: each.annotation for each in options}
+    return run_command
+
+
 for command in (demo, fit, topk, explain, evaluate, describe, diff, curve, distill, drift, compare, benchmark, warmup):
-    app.command(help=_help(command.__doc__))(command)
+    app.command(help=_help(command.__doc__))(with_terminal(command))
 
 experiment = typer.Typer(no_args_is_help=True, rich_markup_mode="rich", help="Inspect and resume experiments.")
 for part in (show, resume, export, methods):
-    experiment.command(help=_help(part.__doc__))(part)
+    experiment.command(help=_help(part.__doc__))(with_terminal(part))
 app.add_typer(experiment, name="experiment")
 
 
@@ -142,3 +166,31 @@ def _fail(sentence: str, code: int) -> int:
     if sentence:
         make_console(stderr=True).print(Text(sentence, style="red"), soft_wrap=True)
     return code
+
+
+def is_bad_input(error: BaseException) -> bool:
+    """Return True if an error is about user input; all others are bugs in toprank.
+
+    The library refuses input with `InputError`. A plain ValueError or TypeError comes from Python or numpy, for example
+    when our own code adds arrays of different lengths.
+    """
+    if isinstance(error, (InputError, *OF_THE_WORLD)):
+        return True
+    return isinstance(error, ValueError | TypeError) and _is_of_sklearn(error)
+
+
+def _is_of_sklearn(error: BaseException) -> bool:
+    """Return True if a check of scikit-learn raised the error, judged by its class and by where it was raised."""
+    frames = [frame for frame, _ in traceback.walk_tb(error.__traceback__)]
+    origin = frames[-1].f_globals.get("__name__", "") if frames else ""
+    return any(f"{module}.".startswith(f"{CHECKS_OF_SKLEARN}.") for module in (type(error).__module__, origin))
+
+
+def sentence_of(error: BaseException) -> str:
+    """Return the message of an error on one line."""
+    if isinstance(error, OSError) and error.strerror:
+        place = f" {str(error.filename)!r}" if error.filename else ""
+        return f"The file{place} cannot be read or written: {error.strerror}."
+    if isinstance(error, MemoryError):
+        return "Out of memory. Hint: use fewer rows or columns, or Parquet."
+    return " ".join(str(error).split()) or type(error).__name__

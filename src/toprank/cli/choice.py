@@ -11,14 +11,14 @@ from rich.console import Group, RenderableType
 from rich.padding import Padding
 from rich.text import Text
 
-from toprank.cli.show import facts, grid, percent, rules_list
+from toprank.cli.show import Facts, grid, percent, rules_list, share_text
 from toprank.cli.terminal import Terminal
 from toprank.words.counts import count, plural
 from toprank.workflow.curves import curve_table, judged_points
 
 if TYPE_CHECKING:
     from toprank.explain import Rule
-    from toprank.metrics import Interval, OperatingPoints
+    from toprank.metrics import OperatingPoints
     from toprank.rankers.curve.changes import RuleChange
     from toprank.rankers.curve.cost_curve import CostOptimalCurve
     from toprank.rankers.curve.selection import Cut, Selection
@@ -119,7 +119,7 @@ def choice_facts(selection: Selection, why: str = "") -> RenderableType:
     if selection.point.moved is not None:
         made = str(selection.point.moved)
     leaves = plural(selection.tree.n_leaves_, "leaf", "leaves")
-    hits = "" if np.isnan(selection.precision.value) else f"; {_share(selection.precision)} of them positive"
+    hits = "" if np.isnan(selection.precision.value) else f"; {share_text(selection.precision)} of them positive"
     cut = [] if selection.cut is None else [("cut", _cut_in_words(selection.cut, alerts.value))]
     rows = [
         ("tree", f"point {selection.position}, {leaves}, {made}"),
@@ -127,12 +127,12 @@ def choice_facts(selection: Selection, why: str = "") -> RenderableType:
         *([("because", why)] if why and not cut else []),
         ("alerts", f"{alerts.value:,.0f} ({alerts.low:,.0f} to {alerts.high:,.0f}) among as many cases as in "
                    f"training{hits}"),
-        ("found", f"{_share(selection.recall)} of the positives"),
-        ("false alarms", f"{_share(selection.false_positive_rate)} of the negatives"),
+        ("found", f"{share_text(selection.recall)} of the positives"),
+        ("false alarms", f"{share_text(selection.false_positive_rate)} of the negatives"),
         ("judged by", f"{judged_in_words(selection.judged_by)}; in brackets: "
         f"{100 * selection.recall.level:.0f} % confidence interval"),
     ]  # fmt: skip
-    return facts(rows)
+    return Facts(rows)
 
 
 def _cut_in_words(cut: Cut, n_taken: float) -> str:
@@ -144,10 +144,6 @@ def _cut_in_words(cut: Cut, n_taken: float) -> str:
         f"{first}: {cut.hits:,.0f} positives expected among them, {cut.whole_hits:,.0f} from the best tree with "
         "no more alerts"
     )
-
-
-def _share(interval: Interval) -> str:
-    return f"{percent(interval.value)} ({percent(interval.low)} to {percent(interval.high)})"
 
 
 def show_tree(

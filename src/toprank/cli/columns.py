@@ -8,9 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from toprank.cli.errors import InputError
 from toprank.cli.reading import as_numbers
 from toprank.cli.terminal import Terminal
+from toprank.data.number_text import learn_number_form
+from toprank.errors import InputError
+from toprank.tree.columns import TEXT_FORMS
 from toprank.words.counts import every, plural, row_text
 from toprank.words.nearest import did_you_mean
 
@@ -191,8 +193,6 @@ def _note_many_values(column: polars.Series, file: str, terminal: Terminal) -> N
 
 def note_readings(model: Any, terminal: Terminal) -> None:
     """Add a note on text columns read as dates or numbers."""
-    from toprank.tree.columns import TEXT_FORMS
-
     read = [column for column in model.columns_ if column.form in TEXT_FORMS and not column.source]
     if read:
         listed = ", ".join(f"{column.name!r} ({column.reading_text})" for column in read[:READINGS_NAMED])
@@ -200,11 +200,26 @@ def note_readings(model: Any, terminal: Terminal) -> None:
         terminal.note(f"read from text: {listed}{more}; --set categorical_features=NAME keeps a column as categories.")
 
 
+def note_lone_column(model: Any, features: polars.DataFrame, is_positive: np.ndarray, terminal: Terminal) -> None:
+    """Add a note if the main column of a fitted model, alone, ranks the cases almost perfectly."""
+    from toprank.workflow import check_main_column
+
+    if terminal.quiet and not terminal.as_json:
+        return  # nobody would see the note
+    with terminal.working("Checking the main column for leakage"):
+        column = check_main_column(model, features, as_labels(model, is_positive))
+    if column is not None and column.gives_outcome_away:
+        terminal.note(
+            f"Column {column.name!r} may give the outcome away: on its own it ranks held-out cases with an area under "
+            f"the ROC curve of {column.area:.3f}. Such columns are often filled in after the outcome is known. "
+            "Hint: if it is not known in time for new cases, leave it out with --drop "
+            f"{shlex.quote(column.name)}."
+        )
+
+
 def _note_stray_words(column: polars.Series, file: str, terminal: Terminal) -> None:
     """Add a note on number columns that became categories because too many cells hold words."""
     import polars as pl
-
-    from toprank.data.number_text import learn_number_form
 
     numbers = as_numbers(column)
     if learn_number_form(column.drop_nulls().unique().to_list()) is not None:
@@ -234,8 +249,6 @@ def check_finite(features: polars.DataFrame, file: str) -> None:
 
 def text_columns(columns: Sequence[Column]) -> list[str]:
     """Names of the columns that a model reads as text: categories, and dates and numbers written as text."""
-    from toprank.tree.columns import TEXT_FORMS
-
     return [
         column.input_name
         for column in columns

@@ -3,32 +3,34 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
 import typer
 
-from toprank.cli.errors import InputError
+from toprank.cli.csv_text import CsvFormat
 from toprank.cli.experiment import Jobs, check_packages, show_progress
+from toprank.cli.fit import read_history, read_later
 from toprank.cli.options import (
-    AsJson,
     Budget,
-    Debug,
     Drop,
     Encoding,
     History,
     Ids,
     Label,
     Positive,
-    Quiet,
     Separator,
     note_large_budget,
     parse_budget,
     parse_value,
 )
+from toprank.cli.reading import check_readable
+from toprank.cli.show import Facts, grid, percent
 from toprank.cli.terminal import Terminal
+from toprank.cli.writing import write_table
+from toprank.errors import InputError
 from toprank.register import BY_COMMAND, BY_NAME
 from toprank.words.counts import count, plural
 
@@ -56,6 +58,7 @@ Folds = Annotated[
 
 
 def compare(
+    terminal: Terminal,
     table: History,
     label: Label,
     id_columns: Ids = None,
@@ -75,9 +78,6 @@ def compare(
     ] = None,
     sep: Separator = None,
     encoding: Encoding = None,
-    as_json: AsJson = False,
-    quiet: Quiet = False,
-    debug: Debug = False,
 ) -> None:
     r"""Compare rankers and baselines on a file of past cases, and recommend one.
 
@@ -86,10 +86,6 @@ def compare(
     toprank compare history.csv --label fraud --test later.csv
     toprank compare history.csv --label fraud --budget 500 --methods metaap,xgboost --minutes 10
     """
-    terminal = Terminal(as_json=as_json, quiet=quiet)
-    from toprank.cli.csv_text import CsvFormat
-    from toprank.cli.fit import read_history
-    from toprank.cli.reading import check_readable
     from toprank.workflow import recommend
 
     check_readable(table)
@@ -103,59 +99,36 @@ def compare(
     _check_folder(folder)
     left_out, csv_format = {"--id": id_columns, "--drop": drop}, CsvFormat.from_options(sep, encoding)
     features, values, pos_label = read_history(table, label, positive, left_out, terminal, csv_format)
-    is_positive = values == pos_label
-    judged = read_test(test, label, features, values, pos_label, terminal, csv_format)
-    note_large_budget(share, len(values if judged is None else judged[1]), "--budget", (test or table).name, terminal)
+    later = read_later(test, label, features, values, pos_label, terminal, csv_format)
+    judged = None if later is None else (later[0], later[1] == pos_label)
+    note_large_budget(share, len(values if later is None else later[1]), "--budget", (test or table).name, terminal)
     with terminal.working("Preparing"):
         names = _chosen(methods)
     how = {"methods": names, "budget": share, "n_splits": folds, "n_repeats": repeats, "minutes": minutes}
-    board = _run(features, is_positive, judged, how | {"n_workers": jobs}, terminal)
+    board = _run(features, values == pos_label, judged, how | {"n_workers": jobs}, terminal)
     written = _write(board, folder, table.name, terminal)
     options = {"--label": [label], "--id": id_columns, "--drop": drop, "--positive": positive and [positive],
                "--sep": sep and [sep], "--encoding": encoding and [encoding]}  # fmt: skip
-    fitted, command = next_command(board, table, options, budget)
+    advice = recommend(board)
+    fitted, command = next_command(advice.candidates, table, options, budget)
     facts = {name: getattr(board, name) for name in (
         "n_cases", "n_positives", "n_splits", "judged_by", "share", "left_out")}  # fmt: skip
-    advice = recommend(board).to_dict()
     terminal.finish(facts | {
-        "leaderboard": board.frame().to_dicts(), "not_tried": not_tried(methods), "recommended": advice["recommended"],
-        "recommendation": advice["recommendation"], "next": command, "files": written,
+        "leaderboard": board.frame().to_dicts(), "not_tried": not_tried(methods),
+        "recommended": None if advice.entry is None else advice.entry.name, "recommendation": advice.text,
+        "next": command, "files": written,
     })  # fmt: skip
     _print(board, table.name, None if test is None else test.name, minutes, not_tried(methods), written, terminal)
-    if fitted is not None and not (quiet or as_json):
-        _print_next(board, fitted, command, terminal)
+    if fitted is not None and not (terminal.quiet or terminal.as_json):
+        best = board.recommended
+        because = ""
+        if best is not None and fitted is not best:
+            because = f", with {fitted.title} (no command fits {best.title})"
+        _print_command(f"Next{because}", command, terminal)
         if not fitted.is_readable:
-            _print_readable(*readable_command(board, table, options, budget), terminal)
-
-
-def _print_readable(entry: Entry | None, command: str | None, terminal: Terminal) -> None:
-    """Print the command that fits the best readable model, where the recommended one is not readable."""
-    if entry is not None:
-        terminal.hint(f"\nOr, as a readable model, {entry.title}:")
-        terminal.out.print(f"  {command}", style="dim", soft_wrap=True)
-
-
-def read_test(
-    path: Path | None,
-    label: str,
-    features: polars.DataFrame,
-    values: np.ndarray,
-    pos_label: Any,
-    terminal: Terminal,
-    csv_format: CsvFormat,
-) -> tuple[polars.DataFrame, np.ndarray] | None:
-    """Return the feature columns of the test cases, and which cases are positive; None without a test file."""
-    from toprank.cli.curve import read_validation
-
-    if path is None:
-        return None
-    other = next(value for value in np.unique(values).tolist() if value != pos_label)
-    seen, is_positive = read_validation(path, label, features, (other, pos_label), terminal, csv_format)
-    if is_positive.all() or not is_positive.any():
-        raise InputError(
-            f"All {len(is_positive):,} cases of {path.name} have the same outcome; expected both. Hint: add cases."
-        )
-    return seen, is_positive
+            readable, command = next_command((e for e in board.entries if e.is_readable), table, options, budget)
+            if readable is not None:
+                _print_command(f"Or, as a readable model, {readable.title}", command, terminal)
 
 
 def _check_folder(folder: Path) -> None:
@@ -206,8 +179,6 @@ def _run(
 
 def _write(board: Leaderboard, folder: Path, table: str, terminal: Terminal) -> list[Path]:
     """Write the table and, if matplotlib is installed, the plot."""
-    from toprank.cli.writing import write_table
-
     folder.mkdir(exist_ok=True)
     written = [folder / "leaderboard.csv"]
     write_table(board.frame(), written[0])
@@ -227,29 +198,11 @@ def _write(board: Leaderboard, folder: Path, table: str, terminal: Terminal) -> 
 
 
 def next_command(
-    board: Leaderboard, table: Path, options: Mapping[str, Sequence[str] | None], budget: str | None
+    entries: Iterable[Entry], table: Path, options: Mapping[str, Sequence[str] | None], budget: str | None
 ) -> tuple[Entry | None, str | None]:
-    """Return the method to use next, and the command that fits it on the same table with the same options.
-
-    This is the recommended method. If the command line cannot fit it, it is the first of these that the command line
-    can fit: the smallest readable one level with the best, the best readable one, the best. Without a recommendation,
-    nothing.
-    """
-    from toprank.workflow import recommend
-
-    for entry in recommend(board).candidates:
+    """Return the first of these methods that the command line can fit, and the command, with the same options."""
+    for entry in entries:
         command = fit_command(entry, table, options, budget)
-        if command is not None:
-            return entry, command
-    return None, None
-
-
-def readable_command(
-    board: Leaderboard, table: Path, options: Mapping[str, Sequence[str] | None], budget: str | None
-) -> tuple[Entry | None, str | None]:
-    """Return the best readable method that the command line can fit, and the command."""
-    for entry in board.entries:
-        command = fit_command(entry, table, options, budget) if entry.is_readable else None
         if command is not None:
             return entry, command
     return None, None
@@ -259,23 +212,6 @@ def fit_command(
     entry: Entry, table: Path, options: Mapping[str, Sequence[str] | None], budget: str | None
 ) -> str | None:
     """Return the command that fits a method with the setting chosen on most splits; None if there is none."""
-    found = fit_options(entry)
-    if found is None:
-        return None
-    model, settings = found
-    parts = ["toprank", "curve" if model == "cost-curve" else "fit", str(table)]
-    for option, values in options.items():
-        parts += [part for value in values or () for part in (option, value)]
-    if model == "cost-curve":
-        parts += ([] if budget is None else ["--k", budget]) + settings + ["-o", "curve.toprank"]
-    else:
-        parts += ["--model", model, *([] if budget is None else ["--budget", budget]), *settings]
-        parts += ["-o", "model.toprank"]
-    return shlex.join(parts)
-
-
-def fit_options(entry: Entry) -> tuple[str, list[str]] | None:
-    """Return the model of `toprank fit` and the --set options for a method and its setting; None if there is none."""
     from toprank.experiment.registry import find_method
 
     method = find_method(entry.name)
@@ -288,7 +224,15 @@ def fit_options(entry: Entry) -> tuple[str, list[str]] | None:
         if parse_value(str(value)) != value:  # an object, which cannot be given on a command line
             return None
         settings += ["--set", f"{name}={value}"]
-    return model, settings
+    parts = ["toprank", "curve" if model == "cost-curve" else "fit", str(table)]
+    for option, values in options.items():
+        parts += [part for value in values or () for part in (option, value)]
+    if model == "cost-curve":
+        parts += ([] if budget is None else ["--k", budget]) + settings + ["-o", "curve.toprank"]
+    else:
+        parts += ["--model", model, *([] if budget is None else ["--budget", budget]), *settings]
+        parts += ["-o", "model.toprank"]
+    return shlex.join(parts)
 
 
 # --- what is printed ----------------------------------------------------------------------------------------
@@ -298,8 +242,6 @@ def _print(
     board: Leaderboard, table: str, test: str | None, minutes: float, others: list[str], written: list[Path],
     terminal: Terminal,
 ) -> None:  # fmt: skip
-    from toprank.cli.show import grid, percent
-
     k = count(max(1, round(board.share * board.n_cases)))
     rate = percent(board.n_positives / board.n_cases)
     judged = board.judged_by if test is None else f"the cases of {test}"
@@ -348,7 +290,6 @@ def not_tried(methods: str | None) -> list[str]:
 
 def _print_left_out(left_out: Mapping[str, str], minutes: float, others: list[str], terminal: Terminal) -> None:
     """Print which methods are missing from the leaderboard: too slow, not installed, failed or not tried."""
-    from toprank.cli.show import facts
     from toprank.experiment.leaderboard import NO_TIME, NOT_INSTALLED
 
     slow = [title for title, reason in left_out.items() if reason.startswith(NO_TIME)]
@@ -364,14 +305,12 @@ def _print_left_out(left_out: Mapping[str, str], minutes: float, others: list[st
         lines.append(("not tried", f"{', '.join(others)}: compare them with --methods {','.join(others)}"))
     if lines:
         terminal.heading("Left out")
-        terminal.show(facts(lines))
+        terminal.show(Facts(lines))
 
 
-def _print_next(board: Leaderboard, entry: Entry, command: str | None, terminal: Terminal) -> None:
-    """Print the command that fits a method, unwrapped so that it can be copied."""
-    best = board.recommended
-    because = "" if best is None or entry is best else f", with {entry.title} (no command fits {best.title})"
-    terminal.hint(f"\nNext{because}:")
+def _print_command(title: str, command: str | None, terminal: Terminal) -> None:
+    """Print a command, unwrapped so that it can be copied."""
+    terminal.hint(f"\n{title}:")
     terminal.out.print(f"  {command}", style="dim", soft_wrap=True)
 
 

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from toprank.cli.errors import InputError
+from toprank.errors import InputError
 from toprank.words.counts import plural
 
 SEPARATORS = ",;\t|"
@@ -33,15 +33,7 @@ SAMPLE = 1 << 20
 
 @dataclass(frozen=True)
 class CsvFormat:
-    """Format of a text file; None means detect it from the file.
-
-    Parameters
-    ----------
-    separator : str or None
-        The character between two cells.
-    encoding : str or None
-        Name of a Python codec.
-    """
+    """Format of a text file: the character between two cells, and a Python codec; None means detect it."""
 
     separator: str | None = None
     encoding: str | None = None
@@ -56,18 +48,7 @@ class CsvFormat:
 
 @dataclass(frozen=True)
 class CsvText:
-    """The records of a CSV file as plain UTF-8 text.
-
-    Parameters
-    ----------
-    header : list of str
-        Names of the columns.
-    body : bytes
-        All records except the header, without the final line end.
-    separator : str
-    n_records : int
-        Number of records in `body`.
-    """
+    """The records of a CSV file as plain UTF-8 text; `body` has all but the header, without the final line end."""
 
     header: list[str]
     body: bytes

@@ -10,17 +10,17 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
 import typer
+from rich.text import Text
 
+from toprank.cli.choice import changes_list, changes_summary, number_of_trees, path_table, show_tree, table_title
+from toprank.cli.columns import note_lone_column
 from toprank.cli.csv_text import CsvFormat
-from toprank.cli.errors import InputError
+from toprank.cli.fit import check_settings, fit_with_progress, read_history, read_later
 from toprank.cli.options import (
-    AsJson,
-    Debug,
     Drop,
     Encoding,
     Ids,
     Positive,
-    Quiet,
     Separator,
     note_large_budget,
     parse_budget,
@@ -28,14 +28,18 @@ from toprank.cli.options import (
     parse_share,
     repeat_ids,
 )
+from toprank.cli.reading import TABLE_SUFFIXES, check_readable
+from toprank.cli.show import Facts, main_columns, percent
 from toprank.cli.terminal import Terminal
+from toprank.cli.writing import check_output
+from toprank.errors import InputError
+from toprank.files.model_file import describe_model, load
 from toprank.register import entry_of
 from toprank.words.counts import count, plural
 from toprank.words.nearest import did_you_mean
+from toprank.workflow.curves import choice_dict, curve_table, judged_points
 
 if TYPE_CHECKING:
-    import polars
-
     from toprank.rankers.curve.changes import RuleChange
     from toprank.rankers.curve.cost_curve import CostOptimalCurve
     from toprank.rankers.curve.selection import Selection
@@ -89,6 +93,7 @@ Settings = Annotated[
 
 
 def curve(
+    terminal: Terminal,
     file: Annotated[Path, typer.Argument(metavar="FILE", help="Past cases: CSV, TSV or Parquet; or a saved curve.")],
     label: Annotated[str | None, typer.Option(metavar="COLUMN", help="Column with the outcome.")] = None,
     id_columns: Ids = None,
@@ -121,9 +126,6 @@ def curve(
     jobs: Jobs = None,
     sep: Separator = None,
     encoding: Encoding = None,
-    as_json: AsJson = False,
-    quiet: Quiet = False,
-    debug: Debug = False,
 ) -> None:
     r"""Train a tree for every trade-off of false alarms and missed positives, and choose one.
 
@@ -132,7 +134,6 @@ def curve(
     toprank curve curve.toprank --k 200
     toprank curve history.csv --label fraud --k 200 --from-k 100 --plot curve.png
     """
-    terminal = Terminal(as_json=as_json, quiet=quiet)
     target = read_target({"k": k, "max_fpr": max_fpr, "min_recall": min_recall, "cost_ratio": cost_ratio})
     before = None if from_k is None else parse_budget(from_k, "--from-k")
     if before is not None and not (target or max_leaves):
@@ -218,9 +219,6 @@ def _without_hint(error: ValueError) -> str:
 
 def _check_files(file: Path, validation: Path | None, plot: Path | None, out: Path | None, is_model: bool) -> None:
     """Raise if a file cannot be read or written, before any work is done."""
-    from toprank.cli.reading import TABLE_SUFFIXES, check_readable
-    from toprank.cli.writing import check_output
-
     if not is_model:
         check_readable(file, (*TABLE_SUFFIXES, ".toprank"))
     if validation is not None:
@@ -252,8 +250,6 @@ def _plot_axis(name: str | None, plot: Path | None, target: Mapping[str, Any]) -
 
 def load_curve(path: Path, options: Mapping[str, Any], terminal: Terminal) -> CostOptimalCurve:
     """Return the curve of a model file; options that need a fit are refused."""
-    from toprank.files.model_file import load
-
     for option, value in options.items():
         if value:
             raise InputError(
@@ -279,20 +275,14 @@ def fit_curve(
     csv_format: CsvFormat | None = None,
 ) -> CostOptimalCurve:  # fmt: skip
     """Return the curve fitted on a file, judged on the test file if there is one."""
-    from toprank.cli.fit import fit_with_progress, read_history
-    from toprank.cli.leaks import note_lone_column
-
     if label is None:
         raise InputError(f"Fitting a curve on {file.name} needs the outcome column. Hint: name it with --label COLUMN.")
     features, values, pos_label = read_history(file, label, positive, left_out, terminal, csv_format)
     with terminal.working("Loading the estimators"):
         model = make_curve(settings, how | {"pos_label": pos_label}, features.columns)
-    later: dict[str, Any] = {}
-    if validation is not None:
-        other = next(value for value in np.unique(values).tolist() if value != pos_label)
-        seen, is_positive = read_validation(validation, label, features, (other, pos_label), terminal, csv_format)
-        later = {"X_val": seen, "y_val": np.where(is_positive, pos_label, other)}
-    fit_with_progress(model, features, values, terminal, **later)
+    later = read_later(validation, label, features, values, pos_label, terminal, csv_format)
+    given = {} if later is None else {"X_val": later[0], "y_val": later[1]}
+    fit_with_progress(model, features, values, terminal, **given)
     note_lone_column(model, features, values == pos_label, terminal)
     return model
 
@@ -300,7 +290,6 @@ def fit_curve(
 def make_curve(settings: Sequence[str] | None, how: Mapping[str, Any], columns: Sequence[str]) -> CostOptimalCurve:
     """Return the curve with all parameters and a fixed seed: the same file gives the same curve."""
     from toprank import CostOptimalCurve, TAOTree
-    from toprank.cli.fit import check_settings
 
     own = [name for name in inspect.signature(CostOptimalCurve).parameters if name != "base"]
     of_trees = [name for name in inspect.signature(TAOTree).parameters if name not in (*own, *OF_THE_CURVE)]
@@ -322,33 +311,6 @@ def make_curve(settings: Sequence[str] | None, how: Mapping[str, Any], columns: 
     return CostOptimalCurve(base, **{name: value for name, value in parameters.items() if name in own})
 
 
-def read_validation(
-    path: Path, label: str, features: polars.DataFrame, trained: tuple[Any, Any], terminal: Terminal,
-    csv_format: CsvFormat | None = None,
-) -> tuple[polars.DataFrame, np.ndarray]:  # fmt: skip
-    """Return the columns of a file that `features` has, of the same kinds, and which cases are positive.
-
-    `trained` holds the outcomes seen in training, the positive one last.
-    """
-    import polars as pl
-
-    from toprank.cli.columns import check_outcomes, choose_positive, label_values, outcomes, select_columns
-    from toprank.cli.reading import read_table
-    from toprank.tree.columns import Column
-
-    texts = [column.name for column in features if not (column.dtype.is_numeric() or column.dtype == pl.Boolean)]
-    with terminal.working(f"Reading {path.name}"):
-        frame = read_table(path, texts, csv_format)
-    values = label_values(frame, label, path.name)
-    found = outcomes(values, label, path.name)
-    check_outcomes(found, trained, label, path.name)
-    wanted = choose_positive(found, None, label, path.name, trained=trained[1])
-    columns = [Column(c.name, None if c.dtype.is_numeric() else ("text",) if c.name in texts else (False, True))
-               for c in features]  # fmt: skip
-    with terminal.working(f"Reading {path.name}"):
-        return select_columns(frame, columns, path.name), values == wanted
-
-
 # --- what comes out -----------------------------------------------------------------------------------------
 
 
@@ -368,10 +330,7 @@ def report(
     written: tuple[Path | None, Path | None], ids: str, terminal: Terminal,
 ) -> None:  # fmt: skip
     """Print the curve, the choice, its rules and the rule diff; or all of it as JSON."""
-    from toprank.cli.choice import show_tree
-    from toprank.files.model_file import describe_model
     from toprank.rankers.curve.changes import positive_rules, rule_changes
-    from toprank.workflow.curves import choice_dict, curve_table
 
     out, plot = written
     point = model.base_point_ if chosen is None else chosen.position
@@ -407,17 +366,10 @@ def report(
 def _print_curve(
     model: CostOptimalCurve, file: Path, start: Selection | None, chosen: Selection | None, terminal: Terminal
 ) -> None:
-    from rich.text import Text
-
-    from toprank.cli.choice import number_of_trees, path_table, table_title
-    from toprank.cli.show import facts, main_columns, percent
-    from toprank.files.model_file import describe_model
-    from toprank.workflow.curves import judged_points
-
     n_categorical = sum(column.is_categorical for column in model.columns_)
     rate = model.n_positives_ / model.n_cases_
     caveat = "" if model.held_out_points_ is not None else "; on the training data, which is optimistic"
-    terminal.show(Text(f"Cost-optimal curve of {file.name}", style="bold"), facts([
+    terminal.show(Text(f"Cost-optimal curve of {file.name}", style="bold"), Facts([
         ("trees", f"{number_of_trees(model)}, of depth {model.max_depth_} at most; weights cost {model.alpha_:g} "
                   "(alpha)"),
         ("trained on", f"{plural(model.n_cases_, 'case')}, {count(model.n_positives_)} positive ({percent(rate)})"),
@@ -436,8 +388,6 @@ def _print_curve(
 
 
 def _print_changes(start: Selection, chosen: Selection, changes: Sequence[RuleChange], terminal: Terminal) -> None:
-    from toprank.cli.choice import changes_list, changes_summary
-
     title = f"What changes from the tree for {start.target} (point {start.position})"
     if start.position == chosen.position:
         terminal.heading(title)

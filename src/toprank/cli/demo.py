@@ -2,15 +2,34 @@
 
 from __future__ import annotations
 
+import shlex
+import shutil
+import sys
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from rich.padding import Padding
+from rich.text import Text
 
-from toprank.cli.errors import InputError
-from toprank.cli.options import AsJson, Debug, Quiet
+from toprank.cli.fit import fit_with_progress, make_estimator
+from toprank.cli.show import (
+    Facts,
+    alerts_table,
+    flags_text,
+    gains_grid,
+    interval_text,
+    model_card,
+    page_facts,
+    page_text,
+    strengths_text,
+)
 from toprank.cli.terminal import Terminal
+from toprank.cli.topk import join_columns
+from toprank.cli.writing import write_table, write_text
+from toprank.errors import InputError
+from toprank.files.model_file import describe_model
 from toprank.register import DEFAULT_COMMAND
 
 if TYPE_CHECKING:
@@ -19,6 +38,7 @@ if TYPE_CHECKING:
     from toprank.metrics import HitRates
 
 YEARS = (2021, 2022, 2023, 2024)
+YEAR = YEARS[-1]  # held out
 BUDGET = 0.02
 ALERTS_SHOWN = 5
 MIN_CASES = 2_000
@@ -34,21 +54,14 @@ class Campaign:
     new: polars.DataFrame
     optimal_average_precision: float
 
-    @property
-    def year(self) -> int:
-        """The held-out year."""
-        return YEARS[-1]
-
 
 def demo(
+    terminal: Terminal,
     cases: Annotated[int, typer.Option(metavar="N", help="Simulated cases, over four years.")] = 40_000,
     out: Annotated[Path, typer.Option("--out", "-o", metavar="FOLDER", help="Folder for the files.")] = Path(
         "toprank-demo"
     ),
     seed: Annotated[int, typer.Option(metavar="N", help="Random seed; each one gives another campaign.")] = 0,
-    as_json: AsJson = False,
-    quiet: Quiet = False,
-    debug: Debug = False,
 ) -> None:
     r"""Simulate an audit campaign, train on the earlier years, rank the last one, and show the alerts.
 
@@ -56,33 +69,33 @@ def demo(
     toprank demo
     toprank demo --cases 200000 --seed 7 --out campaign
     """
-    terminal = Terminal(as_json=as_json, quiet=quiet)
     from toprank.budget import alerts_of_budget
-    from toprank.cli.page import page_facts
-    from toprank.files.model_file import describe_model
     from toprank.workflow.judging import gains, precision_interval
 
     _check(cases, out, seed)
     with terminal.working("Simulating an audit campaign"):
         campaign = simulate(cases, seed)
-    model = fit_model(campaign.history, terminal)
+    history, new = campaign.history, campaign.new
+    model = make_estimator(DEFAULT_COMMAND, (), {"budget": BUDGET}, history.columns)
+    fit_with_progress(model, history.drop(LEFT_OUT), history["fraud"].to_numpy(), terminal)
     info = describe_model(model)
-    k = alerts_of_budget(model.budget, model.cutoff_, model.n_cases_, campaign.new.height)
-    with terminal.working(f"Ranking the {campaign.new.height:,} cases of {campaign.year}"):
-        features = campaign.new.drop(LEFT_OUT)
-        score, alerts = model.decision_function(features), make_alerts(model, campaign.new, k)
-    is_positive = campaign.new["fraud"].to_numpy() == 1
+    k = alerts_of_budget(model.budget, model.cutoff_, model.n_cases_, new.height)
+    with terminal.working(f"Ranking the {new.height:,} cases of {YEAR}"):
+        score = model.decision_function(new.drop(LEFT_OUT))
+        top = model.top_k(new.drop(LEFT_OUT), k, reasons=3)
+        alerts = join_columns(top, new, ["case_id"], ["amount", "fraud"], "the campaign")
+    is_positive = new["fraud"].to_numpy() == 1
     with terminal.working("Evaluating the ranking"):
         interval = precision_interval(is_positive, score)
-        table = gains(is_positive, score, campaign.new["amount"].to_numpy()).to_dict()
+        table = gains(is_positive, score, new["amount"].to_numpy()).to_dict()
     files = write_files(out, model, alerts, campaign)
     terminal.finish({
         "folder": str(out), "files": files, "seconds": round(terminal.seconds, 3), "info": info,
-        "year": campaign.year, "k": k, "average_precision": asdict(interval),
+        "year": YEAR, "k": k, "average_precision": asdict(interval),
         "optimal_average_precision": campaign.optimal_average_precision,
         "gains": table, "alerts": alerts.head(ALERTS_SHOWN).to_dicts(),
     } | page_facts(model))  # fmt: skip
-    if not (quiet or as_json):
+    if not (terminal.quiet or terminal.as_json):
         _print_campaign(campaign, info, alerts, model.rates_, terminal)
         _print_judgement(campaign, interval, table, terminal)
         _print_flags(model, terminal)
@@ -116,28 +129,8 @@ def simulate(cases: int, seed: int) -> Campaign:
     return Campaign(history, new, optimal_average_precision(last.probability))
 
 
-def fit_model(history: polars.DataFrame, terminal: Terminal) -> Any:
-    """Return the model to show."""
-    from toprank.cli.fit import fit_with_progress, make_estimator
-
-    model = make_estimator(DEFAULT_COMMAND, (), {"budget": BUDGET}, history.columns)
-    fit_with_progress(model, history.drop(LEFT_OUT), history["fraud"].to_numpy(), terminal)
-    return model
-
-
-def make_alerts(model: Any, new: polars.DataFrame, k: int) -> polars.DataFrame:
-    """Return the k cases most worth checking, with their amounts and outcomes."""
-    from toprank.cli.topk import join_columns
-
-    top = model.top_k(new.drop(LEFT_OUT), k, reasons=3)
-    return join_columns(top, new, ["case_id"], ["amount", "fraud"], "the campaign")
-
-
 def write_files(out: Path, model: Any, alerts: polars.DataFrame, campaign: Campaign) -> dict[str, str]:
     """Write all files to the folder and return a description of each."""
-    from toprank.cli.page import page_text
-    from toprank.cli.writing import write_table, write_text
-
     write_table(alerts, out / "alerts.csv")
     model.save(out / "model.toprank")
     write_text(f"{page_text(model)[1]}\n", out / PAGE)
@@ -148,37 +141,31 @@ def write_files(out: Path, model: Any, alerts: polars.DataFrame, campaign: Campa
         "model.toprank": "the model",
         PAGE: "the model on a page, to read: red flags, then points for single columns",
         "history.csv": f"the {campaign.history.height:,} cases the model was trained on",
-        "new.csv": f"the {campaign.new.height:,} cases of {campaign.year}, with their outcomes",
+        "new.csv": f"the {campaign.new.height:,} cases of {YEAR}, with their outcomes",
     }
 
 
 def _print_campaign(
     campaign: Campaign, info: dict[str, Any], alerts: polars.DataFrame, rates: HitRates, terminal: Terminal
 ) -> None:
-    from toprank.cli.show import alerts_table, model_card, strengths_text
-
     terminal.show(
         f"A simulated audit campaign: toprank learns from {campaign.history.height:,} audits of {YEARS[0]} "
-        f"to {YEARS[-2]}, "
-        f"few of which found fraud, and says which {alerts.height:,} of the {campaign.new.height:,} "
-        "companies of "
-        f"{campaign.year} to check, and why.\n"
+        f"to {YEARS[-2]}, few of which found fraud, and says which {alerts.height:,} of the {campaign.new.height:,} "
+        f"companies of {YEAR} to check, and why.\n"
     )
     terminal.show(model_card(info))
-    terminal.heading(f"The {ALERTS_SHOWN} companies of {campaign.year} most worth checking")
+    terminal.heading(f"The {ALERTS_SHOWN} companies of {YEAR} most worth checking")
     shown = alerts.head(ALERTS_SHOWN).to_dicts()
     terminal.show(alerts_table(shown, ["case_id"], amount="amount", outcome="fraud"))
     terminal.hint(f"  {strengths_text(shown, rates)}")
 
 
 def _print_judgement(campaign: Campaign, interval: Any, table: dict[str, Any], terminal: Terminal) -> None:
-    from toprank.cli.show import facts, gains_grid, interval_text
-
     base = float(campaign.new["fraud"].mean())  # type: ignore[arg-type]
-    terminal.heading(f"What the ranking would have found in {campaign.year}, which was held out")
+    terminal.heading(f"What the ranking would have found in {YEAR}, which was held out")
     terminal.show(gains_grid(table, campaign.new.height))
     terminal.hint("  Precision: share of frauds among the checked cases. Recall: share of all frauds found.")
-    terminal.show("", facts([
+    terminal.show("", Facts([
         ("average precision", interval_text(interval)),
         ("best possible", f"{campaign.optimal_average_precision:.3f}, known because the campaign is simulated"),
         ("in random order", f"{base:.3f}"),
@@ -186,11 +173,6 @@ def _print_judgement(campaign: Campaign, interval: Any, table: dict[str, Any], t
 
 
 def _print_flags(model: Any, terminal: Terminal) -> None:
-    from rich.padding import Padding
-    from rich.text import Text
-
-    from toprank.cli.page import flags_text
-
     title, text = flags_text(model)
     terminal.heading(title)
     terminal.show(text)
@@ -204,30 +186,18 @@ def _print_flags(model: Any, terminal: Terminal) -> None:
 
 
 def _print_next_steps(out: Path, files: dict[str, str], terminal: Terminal) -> None:
-    from toprank.cli.show import facts
-
     terminal.heading(f"Written to {out}{'' if str(out).endswith('/') else '/'} in {terminal.seconds:.1f} s")
-    terminal.show(facts(files.items()))
+    terminal.show(Facts(files.items()))
     terminal.heading("Try next")
-    for command in next_commands(out):
-        terminal.out.print(f"  {command}", soft_wrap=True)
-
-
-def next_commands(out: Path) -> list[str]:
-    """Return commands to try on the files in the folder."""
-    import shlex
-    import shutil
-    import sys
-
-    def file(name: str) -> str:
-        return shlex.quote(str(out / name))
-
+    model, new, history, tree = (
+        shlex.quote(str(out / name)) for name in ("model.toprank", "new.csv", "history.csv", "tree.toprank")
+    )
     started = "python -m toprank" if sys.argv[0].endswith("__main__.py") else shlex.quote(sys.argv[0])
     program = "toprank" if shutil.which("toprank") else started
-    return [
-        f"{program} describe {file('model.toprank')}",
-        f"{program} topk {file('model.toprank')} {file('new.csv')} --k 20 --id case_id",
-        f"{program} evaluate {file('model.toprank')} {file('new.csv')} --label fraud --amount amount",
-        f"{program} fit {file('history.csv')} --label fraud --id case_id --drop year,amount --model metaap "
-        f"-o {file('tree.toprank')}",
-    ]
+    for command in (
+        f"describe {model}",
+        f"topk {model} {new} --k 20 --id case_id",
+        f"evaluate {model} {new} --label fraud --amount amount",
+        f"fit {history} --label fraud --id case_id --drop year,amount --model metaap -o {tree}",
+    ):
+        terminal.out.print(f"  {program} {command}", soft_wrap=True)

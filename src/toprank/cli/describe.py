@@ -2,26 +2,46 @@
 
 from __future__ import annotations
 
+import inspect
 import zipfile
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from toprank.cli.choice import show_tree
+from toprank.cli.columns import choose_positive, label_values, outcomes
 from toprank.cli.csv_text import CsvFormat
-from toprank.cli.errors import InputError
-from toprank.cli.options import AsJson, Debug, Encoding, Positive, Quiet, Separator
-from toprank.cli.reading import SPREADSHEETS
+from toprank.cli.options import Encoding, Positive, Separator
+from toprank.cli.reading import SPREADSHEETS, TABLE_SUFFIXES, TableFile, check_readable
+from toprank.cli.show import (
+    card_lines,
+    classifier_card,
+    grid,
+    inside_facts,
+    model_card,
+    page_facts,
+    page_text,
+    percent,
+    rules_list,
+    rules_shown,
+    rules_title,
+    table_rows,
+)
 from toprank.cli.terminal import WIDTH, Terminal
+from toprank.errors import InputError
+from toprank.files.model_file import damage_in, load, read_model_info, read_model_parts, without_prefix
 from toprank.register import entry_of
+from toprank.tree.columns import Column
+from toprank.words.counts import count, plural
+from toprank.words.numbers import number_text
+from toprank.workflow.curves import choice_dict
 
 if TYPE_CHECKING:
     import numpy as np
     import polars
 
     from toprank.cli.reading import TableFile
-    from toprank.explain import Rule
     from toprank.tree.columns import Column
 
 CLASS_RULES_SHOWN = 16
@@ -35,6 +55,7 @@ YEARS = (1900, 2100)
 
 
 def describe(
+    terminal: Terminal,
     file: Annotated[Path, typer.Argument(metavar="FILE", help="Model file, or a table: CSV, TSV or Parquet.")],
     label: Annotated[str | None, typer.Option(metavar="COLUMN", help="Tables: column with the outcome.")] = None,
     positive: Positive = None,
@@ -56,9 +77,6 @@ def describe(
     ] = False,
     sep: Separator = None,
     encoding: Encoding = None,
-    as_json: AsJson = False,
-    quiet: Quiet = False,
-    debug: Debug = False,
 ) -> None:
     r"""Show what a model file or a table holds.
 
@@ -68,13 +86,12 @@ def describe(
     toprank describe model.toprank --exact > tree.txt
     toprank describe history.csv --label fraud
     """
-    terminal = Terminal(as_json=as_json, quiet=quiet)
     is_sheet = file.name.lower().endswith(SPREADSHEETS)  # some spreadsheets are zip files too
     if file.name.lower().endswith(".toprank") or (file.is_file() and not is_sheet and zipfile.is_zipfile(file)):
         if exact:
             _print_exactly(file, terminal)
         else:
-            _describe_model(file, terminal, _Limits(max_rules, max_conditions, all_facts))
+            _describe_model(file, terminal, max_rules, max_conditions, all_facts)
     elif exact:
         raise InputError(
             f"--exact prints the tree of a model file, but {file.name} is a table. Hint: leave --exact out."
@@ -86,53 +103,88 @@ def describe(
 # --- models -------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class _Limits:
-    """How much of a model to print; max_rules=None means as many rules as fit in 20 lines."""
-
-    max_rules: int | None
-    max_conditions: int
-    all_facts: bool
-
-
-def _describe_model(path: Path, terminal: Terminal, limits: _Limits) -> None:
-    from toprank.cli.show import rules_list, rules_shown, rules_title
-    from toprank.files.model_file import read_model_parts
-
+def _describe_model(
+    path: Path, terminal: Terminal, max_rules: int | None, max_conditions: int, all_facts: bool
+) -> None:
+    """Show what a model file holds; max_rules=None means as many rules as fit in 20 lines."""
     info, arrays = read_model_parts(path)
-    if entry_of(info["class"]).kind == "curve":
-        _describe_curve(path, info, terminal, limits)
+    entry = entry_of(info["class"])
+    found = {"kind": "model", "file": str(path), "info": info}
+    if entry.kind == "curve":
+        _describe_curve(path, found, terminal, all_facts)
         return
-    if not entry_of(info["class"]).ranks:
-        _describe_classifier(path, info, terminal, limits)
+    if not entry.ranks:
+        _describe_classifier(path, found, terminal, max_rules, all_facts)
         return
-    width = min(terminal.out.width, WIDTH)
-    read = _read_tree(path, info, arrays, width, limits)
-    rules = rules_shown(read.rules, width, limits.max_rules)
-    found = {"kind": "model", "file": str(path), "info": info, "rules": [rule.to_dict() for rule in read.rules]}
-    found |= {"scorecard": read.scorecard} if read.inside else {}
-    terminal.finish(found | read.page_facts)
-    _print_model(info, terminal, limits, inside=read.inside, alone=read.alone, card_shares=read.card_shares)
-    if rules and not read.alone:
-        terminal.heading(rules_title(len(rules), read.n_rules))
-        terminal.show(rules_list(rules, width))
-    if read.lines:
-        terminal.heading(read.title)
-        terminal.show(*read.lines)
-    if read.page:
-        title, text = read.page
+    exact = "; --exact prints the whole tree" if entry.has_leaves else ""
+    if entry.has_page:
+        exact = "; --exact prints every digit and category"
+        model = load(path)
+        title, text = page_text(model, max_rules)
+        terminal.finish(found | {"rules": []} | page_facts(model, max_rules))
+        _print_model(info, terminal, all_facts)
         terminal.heading(title)
         terminal.show(text)
-    if not limits.all_facts:
-        exact = "; --exact prints the whole tree" if entry_of(info["class"]).has_leaves else ""
-        exact = "; --exact prints every digit and category" if read.page else exact
+    elif info["figures"].get("n_trees") or not entry.has_leaves:
+        terminal.finish(found | {"rules": []})
+        _print_model(info, terminal, all_facts)
+    else:
+        _describe_tree(path, found, arrays, terminal, max_rules, max_conditions, all_facts)
+    if not all_facts:
         terminal.hint(f"\n`toprank describe {path} --all` shows more{exact}.")
+
+
+def _describe_tree(
+    path: Path, found: dict[str, Any], arrays: dict[str, np.ndarray], terminal: Terminal, max_rules: int | None,
+    max_conditions: int, all_facts: bool,
+) -> None:  # fmt: skip
+    """Show the first rules of a saved tree and the scorecard inside its leaves, without loading scikit-learn."""
+    from toprank.explain import MAX_LEAVES, Covers, PathCounts, checked_leaf_rates, leaf_rules
+    from toprank.export import (
+        CARD_TITLE,
+        checked_spread,
+        no_split_text,
+        scorecard_lines,
+        scorecard_shares,
+        scorecard_summary,
+        scorecard_table,
+    )
+    from toprank.tree.structure import Tree, check_columns
+
+    info, width = found["info"], min(terminal.out.width, WIDTH)
+    with damage_in(path):
+        tree = Tree.from_arrays(without_prefix(arrays, "tree_"))
+        columns = [Column.from_dict(column) for column in info["columns"]]
+        check_columns(tree, columns)
+        rules = leaf_rules(
+            tree,
+            columns,
+            PathCounts.from_arrays(without_prefix(arrays, "paths_"), tree),
+            checked_leaf_rates(arrays.get("leaf_rates"), tree),
+            covers=Covers.from_arrays(without_prefix(arrays, "covers_"), tree),
+            max_rules=max_rules or MAX_LEAVES,
+            max_conditions=max_conditions,
+        )
+        card = (tree.scoring, columns, checked_spread(arrays.get("points_spread"), tree.n_features))
+        scorecard, inside = table_rows(scorecard_table(*card)), scorecard_summary(*card)
+        alone = no_split_text(tree.n_leaves, inside, info["parameters"].get("ccp_alpha"))
+        lines = scorecard_lines(*card, width) if all_facts else card_lines(card, width)
+        card_shares = scorecard_shares(tree.scoring, card[2])
+    shown = rules_shown(rules, width, max_rules)
+    found |= {"rules": [rule.to_dict() for rule in rules]}
+    terminal.finish(found | ({"scorecard": scorecard} if inside else {}))
+    _print_model(info, terminal, all_facts, inside=inside, alone=alone, card_shares=card_shares)
+    if shown and not alone:
+        terminal.heading(rules_title(len(shown), tree.n_leaves))
+        terminal.show(rules_list(shown, width))
+    if lines:
+        terminal.heading(CARD_TITLE)
+        terminal.show(*lines)
 
 
 def _print_exactly(path: Path, terminal: Terminal) -> None:
     """Print the exact text of a model: all trees of a forest, the chosen tree of a curve."""
     from toprank.export import to_text
-    from toprank.files.model_file import load, read_model_info
 
     info = read_model_info(path)
     if not (entry_of(info["class"]).has_leaves or entry_of(info["class"]).has_page):
@@ -156,41 +208,35 @@ def _print_exactly(path: Path, terminal: Terminal) -> None:
         terminal.write(text)  # not wrapped: one line per node
 
 
-def _describe_curve(path: Path, info: dict[str, Any], terminal: Terminal, limits: _Limits) -> None:
+def _describe_curve(path: Path, found: dict[str, Any], terminal: Terminal, all_facts: bool) -> None:
     """Show what a file with a cost-optimal curve holds, with the choice and the rules of the chosen tree."""
-    from toprank.cli.choice import show_tree
-    from toprank.files.model_file import load
     from toprank.rankers.curve.changes import positive_rules
-    from toprank.workflow.curves import choice_dict
 
     with terminal.working(f"Loading {path.name}"):
         curve = load(path)
     chosen = curve.selected_
     rules = positive_rules(curve.path_[curve.base_point_].tree if chosen is None else chosen.tree)
-    found = {"kind": "model", "file": str(path), "info": info, "chosen": choice_dict(chosen)}
-    terminal.finish(found | {"rules": [rule.to_dict() for rule in rules]})
-    _print_model(info, terminal, limits, is_chosen=chosen is not None)
+    terminal.finish(found | {"chosen": choice_dict(chosen), "rules": [rule.to_dict() for rule in rules]})
+    _print_model(found["info"], terminal, all_facts, is_chosen=chosen is not None)
     show_tree(curve, chosen, rules, terminal)
     terminal.hint(f"\n`toprank curve {path}` lists all trees; its options choose another one.")
 
 
-def _describe_classifier(path: Path, info: dict[str, Any], terminal: Terminal, limits: _Limits) -> None:
+def _describe_classifier(
+    path: Path, found: dict[str, Any], terminal: Terminal, max_rules: int | None, all_facts: bool
+) -> None:
     """Show what a file with a classifier holds: its classes, and the rules of a tree, which have no rank."""
-    from toprank.cli.show import classifier_card, rules_list, rules_title
-    from toprank.files.model_file import load
-
-    rules = []
+    info, rules = found["info"], []
     if entry_of(info["class"]).has_leaves:
         with terminal.working(f"Loading {path.name}"):
             rules = load(path).rule_list()
-    shown = [rule.to_dict() for rule in rules]
-    terminal.finish({"kind": "model", "file": str(path), "info": info, "rules": shown})
-    terminal.show(classifier_card(info, _provenance(info, all_facts=limits.all_facts)))
-    if limits.all_facts:
+    terminal.finish(found | {"rules": [rule.to_dict() for rule in rules]})
+    terminal.show(classifier_card(info, _provenance(info, all_facts=all_facts)))
+    if all_facts:
         _print_columns(info, [], terminal)
     if not rules:
         return
-    n_shown = min(len(rules), limits.max_rules or CLASS_RULES_SHOWN)
+    n_shown = min(len(rules), max_rules or CLASS_RULES_SHOWN)
     terminal.heading(rules_title(n_shown, len(rules), "from left to right in the tree", OF_TRAINING))
     terminal.show(rules_list(rules[:n_shown], min(terminal.out.width, WIDTH)))
     if len(rules) > n_shown:
@@ -200,7 +246,7 @@ def _describe_classifier(path: Path, info: dict[str, Any], terminal: Terminal, l
 def _print_model(
     info: dict[str, Any],
     terminal: Terminal,
-    limits: _Limits,
+    all_facts: bool,
     *,
     is_chosen: bool = False,
     inside: str = "",
@@ -208,12 +254,9 @@ def _print_model(
     card_shares: list[float] | None = None,
 ) -> None:
     """Print the card of a model, with how it orders rows inside leaves, and optionally its columns."""
-    from toprank.cli.fit import inside_facts
-    from toprank.cli.show import model_card
-
-    more = [*inside_facts(inside, alone), *_provenance(info, all_facts=limits.all_facts)]
+    more = [*inside_facts(inside, alone), *_provenance(info, all_facts=all_facts)]
     terminal.show(model_card(info, more, is_chosen=is_chosen, card_shares=card_shares))
-    if not limits.all_facts:
+    if not all_facts:
         return
     shares = info["importances"]
     share_of = "share of points" if entry_of(info["class"]).has_page else "share of gain"
@@ -243,9 +286,6 @@ def _provenance(info: dict[str, Any], *, all_facts: bool) -> list[tuple[str, str
 
 def _print_columns(info: dict[str, Any], shares: list[tuple[str, list[float]]], terminal: Terminal) -> None:
     """Print the columns of a model, with the named shares of each and their categories."""
-    from toprank.cli.show import grid
-    from toprank.tree.columns import Column
-
     terminal.heading("Columns")
     columns = [Column.from_dict(column) for column in info["columns"]]
     rows = [
@@ -267,8 +307,6 @@ def _parameter(value: Any) -> Any:
         return repr(value) if isinstance(value, str) else value
     if "ranker" not in value:
         return value["float"]
-    import inspect
-
     import toprank
 
     defaults = inspect.signature(getattr(toprank, value["ranker"])).parameters
@@ -285,84 +323,12 @@ def _column_text(column: Column) -> str:
     return ", ".join(names[:CATEGORIES_SHOWN]) + (f" and {rest:,} more" if rest > 0 else "")
 
 
-@dataclass(frozen=True)
-class _Read:
-    """What a saved tree shows: its first rules, and the scorecard inside its leaves, as data and in words."""
-
-    rules: list[Rule] = field(default_factory=list)
-    n_rules: int = 0
-    scorecard: list[dict[str, Any]] = field(default_factory=list)
-    inside: str = ""
-    alone: str = ""
-    title: str = ""
-    lines: list[str] = field(default_factory=list)
-    card_shares: list[float] | None = None
-    page: tuple[str, str] | None = None
-    page_facts: dict[str, Any] = field(default_factory=dict)
-
-
-def _read_tree(path: Path, info: dict[str, Any], arrays: dict[str, np.ndarray], width: int, limits: _Limits) -> _Read:
-    """Return what the arrays of a tree show without scikit-learn; nothing for a forest."""
-    from toprank.cli.show import card_lines, table_rows
-    from toprank.explain import MAX_LEAVES, Covers, PathCounts, checked_leaf_rates, leaf_rules
-    from toprank.export import (
-        CARD_TITLE,
-        checked_spread,
-        no_split_text,
-        scorecard_lines,
-        scorecard_shares,
-        scorecard_summary,
-        scorecard_table,
-    )
-    from toprank.files.model_file import damage_in, without_prefix
-    from toprank.tree.columns import Column
-    from toprank.tree.structure import Tree, check_columns
-
-    if entry_of(info["class"]).has_page:
-        from toprank.cli.page import page_facts, page_text
-        from toprank.files.model_file import load
-
-        model = load(path)
-        return _Read(page=page_text(model, limits.max_rules), page_facts=page_facts(model, limits.max_rules))
-    if info["figures"].get("n_trees") or not entry_of(info["class"]).has_leaves:
-        return _Read()
-    with damage_in(path):
-        tree = Tree.from_arrays(without_prefix(arrays, "tree_"))
-        columns = [Column.from_dict(column) for column in info["columns"]]
-        check_columns(tree, columns)
-        found = leaf_rules(
-            tree,
-            columns,
-            PathCounts.from_arrays(without_prefix(arrays, "paths_"), tree),
-            checked_leaf_rates(arrays.get("leaf_rates"), tree),
-            covers=Covers.from_arrays(without_prefix(arrays, "covers_"), tree),
-            max_rules=limits.max_rules or MAX_LEAVES,
-            max_conditions=limits.max_conditions,
-        )
-        card = (tree.scoring, columns, checked_spread(arrays.get("points_spread"), tree.n_features))
-        return _Read(
-            found,
-            tree.n_leaves,
-            table_rows(scorecard_table(*card)),
-            inside := scorecard_summary(*card),
-            no_split_text(tree.n_leaves, inside, info["parameters"].get("ccp_alpha")),
-            CARD_TITLE,
-            scorecard_lines(*card, width) if limits.all_facts else card_lines(card, width),
-            scorecard_shares(tree.scoring, card[2]),
-        )
-
-
 # --- tables -------------------------------------------------------------------------------------------------
 
 
 def _describe_table(
     path: Path, label: str | None, positive: str | None, csv_format: CsvFormat, terminal: Terminal
 ) -> None:
-    from toprank.cli.columns import choose_positive, label_values, outcomes
-    from toprank.cli.reading import TABLE_SUFFIXES, TableFile, check_readable
-    from toprank.cli.show import grid, percent
-    from toprank.words.counts import count, plural
-
     check_readable(path, (".toprank", *TABLE_SUFFIXES))
     with terminal.working(f"Reading {path.name}"):
         source = TableFile(path, csv_format)
@@ -436,8 +402,6 @@ def describe_column(column: polars.Series) -> dict[str, Any]:
 
 def _values_text(known: polars.Series, kind: str, distinct: int) -> str:
     """Return the range of numbers, or the most common categories."""
-    from toprank.words.numbers import number_text
-
     if len(known) == 0:
         return "all missing"
     if kind == "other":

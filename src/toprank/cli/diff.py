@@ -6,20 +6,24 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from rich.text import Text
 
-from toprank.cli.errors import InputError
+from toprank.cli.columns import as_labels, known_outcomes, model_features, text_columns
+from toprank.cli.csv_text import CsvFormat
 from toprank.cli.options import (
-    AsJson,
-    Debug,
     Encoding,
     Ids,
     Positive,
-    Quiet,
     RawText,
     Separator,
     split_names,
 )
+from toprank.cli.reading import TableFile, check_readable
+from toprank.cli.show import Facts, carried_text, grid, looks_like_number, percent
 from toprank.cli.terminal import Terminal
+from toprank.cli.topk import choose_k, join_columns, load_ranker, read_k
+from toprank.cli.writing import check_table_output, write_table
+from toprank.errors import InputError
 from toprank.words.counts import count, plural
 
 if TYPE_CHECKING:
@@ -32,6 +36,7 @@ ROWS_PRINTED = 10
 
 
 def diff(
+    terminal: Terminal,
     old: Annotated[Path, typer.Argument(metavar="OLD", help="Model file of the earlier version.")],
     new: Annotated[Path, typer.Argument(metavar="NEW", help="Model file of the later version.")],
     table: Annotated[Path, typer.Argument(metavar="FILE", help="Cases that neither version was trained on.")],
@@ -54,9 +59,6 @@ def diff(
     raw_text: RawText = False,
     sep: Separator = None,
     encoding: Encoding = None,
-    as_json: AsJson = False,
-    quiet: Quiet = False,
-    debug: Debug = False,
 ) -> None:
     r"""Compare two versions of a model: is the later one better, which cases move, what changed inside.
 
@@ -64,12 +66,6 @@ def diff(
     toprank diff old.toprank new.toprank checked.csv --label fraud --k 500
     toprank diff old.toprank new.toprank new.csv --id case_id -o moved.csv
     """
-    terminal = Terminal(as_json=as_json, quiet=quiet)
-    from toprank.cli.columns import as_labels, known_outcomes
-    from toprank.cli.csv_text import CsvFormat
-    from toprank.cli.reading import check_readable
-    from toprank.cli.topk import choose_k, join_columns, read_k
-    from toprank.cli.writing import check_table_output, write_table
     from toprank.workflow import compare_versions
 
     check_readable(table)
@@ -96,10 +92,6 @@ def _load_and_read(
 ) -> tuple[Any, Any, Any, polars.DataFrame, Any]:
     """Return both models, the table file, the table, and the columns that the models need."""
     import polars as pl
-
-    from toprank.cli.columns import model_features, text_columns
-    from toprank.cli.reading import TableFile
-    from toprank.cli.scoring import load_ranker
 
     before, after = (load_ranker(model, terminal) for model in models)
     with terminal.working(f"Reading {table.name}"):
@@ -134,8 +126,6 @@ def _print(
     out: Path | None,
     terminal: Terminal,
 ) -> None:
-    from toprank.cli.show import facts, percent
-
     old, new, table = names
     terminal.show(f"{old} (before) and {new} (after) on {table}")
     rows = [("cases", plural(found.n_cases, "case"))]
@@ -147,10 +137,10 @@ def _print(
             ("verdict", found.verdict_text),
             ("hits", f"{figures.hits_before:,} before, {figures.hits_after:,} after in the first {found.k:,}"),
         ]
-    terminal.show(facts([*rows, ("list", found.moved_text)]))
+    terminal.show(Facts([*rows, ("list", found.moved_text)]))
     changed = found.changes.lines()
     terminal.heading("What changed in the model")
-    terminal.show(facts(changed) if changed else f"  {found.unchanged_text[0].upper()}{found.unchanged_text[1:]}.")
+    terminal.show(Facts(changed) if changed else f"  {found.unchanged_text[0].upper()}{found.unchanged_text[1:]}.")
     if out is not None:
         terminal.hint(f"\nWrote the cases that entered or left to {out}.")
     elif moved.height:
@@ -160,9 +150,6 @@ def _print(
 def _print_moved(moved: polars.DataFrame, carried: list[str], k: int, terminal: Terminal) -> None:
     """Print the first cases that entered, and the first that left."""
     import polars as pl
-    from rich.text import Text
-
-    from toprank.cli.show import carried_text, grid, looks_like_number
 
     shown = pl.concat([moved.filter(pl.col("change") == change).head(ROWS_PRINTED) for change in ("entered", "left")])
     has_outcome = "is_positive" in moved.columns

@@ -6,38 +6,38 @@ import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import numpy as np
 import typer
 
-from toprank.cli.errors import InputError
+from toprank.cli.columns import note_lone_column, note_readings
+from toprank.cli.csv_text import CsvFormat
+from toprank.cli.fit import compiling, make_estimator, read_history, read_later
 from toprank.cli.options import (
-    AsJson,
     Budget,
-    Debug,
     Drop,
     Encoding,
     History,
     Ids,
     Label,
     Positive,
-    Quiet,
     Separator,
+    find_model,
     note_large_budget,
     parse_budget,
     repeat_ids,
 )
+from toprank.cli.reading import check_readable
+from toprank.cli.show import Facts, grid, percent
 from toprank.cli.terminal import Terminal
-from toprank.register import BY_COMMAND
+from toprank.cli.writing import check_output
+from toprank.errors import InputError
 from toprank.words.counts import count, plural
-from toprank.words.nearest import did_you_mean
 
 if TYPE_CHECKING:
-    import polars
-
     from toprank.workflow import Distillation
 
 
 def distill(
+    terminal: Terminal,
     history: History,
     label: Label,
     out: Annotated[Path, typer.Option("--out", "-o", metavar="FILE", help="Model file of the student to write.")],
@@ -68,9 +68,6 @@ def distill(
     ] = 5,
     sep: Separator = None,
     encoding: Encoding = None,
-    as_json: AsJson = False,
-    quiet: Quiet = False,
-    debug: Debug = False,
 ) -> None:
     r"""Teach a readable model what a better one has learned, and save it.
 
@@ -80,26 +77,18 @@ def distill(
     toprank distill history.csv --label fraud --teacher metaap-forest --student red-flags -o student.toprank
     toprank distill history.csv --label fraud --student tree --set max_depth=4 --test later.csv -o student.toprank
     """
-    terminal = Terminal(as_json=as_json, quiet=quiet)
-    from toprank.cli.columns import note_readings
-    from toprank.cli.compare import read_test
-    from toprank.cli.csv_text import CsvFormat
-    from toprank.cli.fit import compiling, make_estimator, read_history
-    from toprank.cli.leaks import note_lone_column
-    from toprank.cli.reading import check_readable
-    from toprank.cli.writing import check_output
-
-    for path in (history, *([] if test is None else [test])):
+    inputs = [history, *([] if test is None else [test])]
+    for path in inputs:
         check_readable(path)
-    check_output(out, inputs=[history, *([] if test is None else [test])])
+    check_output(out, inputs=inputs)
     share = parse_budget(budget)
     for option, name in (("--teacher", teacher), ("--student", student)):
-        _check_model(option, name)
+        find_model(option, name)
     if cv < 3:
         raise InputError(f"--cv must be at least 3 folds, got {cv}. Hint: the teacher scores cases outside its fold.")
     left_out, csv_format = {"--id": id_columns, "--drop": drop}, CsvFormat.from_options(sep, encoding)
     features, values, pos_label = read_history(history, label, positive, left_out, terminal, csv_format)
-    judged = read_test(test, label, features, values, pos_label, terminal, csv_format)
+    later = read_later(test, label, features, values, pos_label, terminal, csv_format)
     note_large_budget(share, len(values), "--budget", history.name, terminal)
     with terminal.working("Loading the estimators"):
         common = {"pos_label": pos_label} | ({} if share is None else {"budget": share})
@@ -109,48 +98,25 @@ def distill(
         ]
     names = [type(model).__name__ for model in models]
     with terminal.working(f"{names[0]} teaches {names[1]}, {plural(features.height, 'case')}{compiling()}"):
-        found = _distill(models, features, values, pos_label, judged, cv)
+        from toprank.workflow import distill as distill_models
+
+        given: dict[str, Any] = {} if later is None else {"X_test": later[0], "y_test": later[1]}
+        found = distill_models(models[0], models[1], features, values, cv=cv, **given)
     found.student.save(out)
     note_readings(found.student, terminal)
     note_lone_column(found.student, features, values == pos_label, terminal)
     terminal.finish({"model": str(out), "seconds": round(terminal.seconds, 3)} | found.to_dict())
-    if not quiet:
+    if not terminal.quiet:
         _print(found, (history.name, None if test is None else test.name), out, repeat_ids(id_columns), terminal)
 
 
-def _check_model(option: str, name: str) -> None:
-    """Raise InputError unless the register has a model of that name."""
-    if name not in BY_COMMAND:
-        known = ", ".join(BY_COMMAND)
-        raise InputError(f"{option} must be one of {known}, got {name!r}.{did_you_mean(name, BY_COMMAND)}")
-
-
-def _distill(
-    models: list[Any],
-    features: polars.DataFrame,
-    values: np.ndarray,
-    pos_label: Any,
-    judged: tuple[polars.DataFrame, np.ndarray] | None,
-    cv: int,
-) -> Distillation:
-    from toprank.workflow import distill as distill_models
-
-    given: dict[str, Any] = {}
-    if judged is not None:
-        other = next(value for value in np.unique(values).tolist() if value != pos_label)
-        given = {"X_test": judged[0], "y_test": np.where(judged[1], pos_label, other)}
-    return distill_models(models[0], models[1], features, values, cv=cv, **given)
-
-
 def _print(found: Distillation, names: tuple[str, str | None], out: Path, ids: str, terminal: Terminal) -> None:
-    from toprank.cli.show import facts, grid, percent
-
     history, test = names
     teacher, student = type(found.teacher).__name__, type(found.student).__name__
     where = f"held out of {history}" if test is None else f"of {test}"
     share = percent(found.n_test_positives / found.n_test)
     terminal.show(f"{student} taught by {teacher}")
-    terminal.show(facts([
+    terminal.show(Facts([
         ("size", found.size),
         ("trained on", f"{plural(found.student.n_cases_, 'case')} of {history}"),
         ("judged on", f"{plural(found.n_test, 'case')} {where}, {count(found.n_test_positives)} positive ({share})"),

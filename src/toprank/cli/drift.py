@@ -5,15 +5,21 @@ from __future__ import annotations
 import shlex
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import numpy as np
 import typer
+from rich.padding import Padding
+from rich.text import Text
 
-from toprank.cli.errors import InputError
-from toprank.cli.options import AsJson, Debug, Encoding, Quiet, RawText, Separator, split_names
+from toprank.cli.columns import check_finite
+from toprank.cli.csv_text import CsvFormat
+from toprank.cli.options import Encoding, RawText, Separator, find_model, split_names
+from toprank.cli.reading import as_numbers, check_readable, read_table
+from toprank.cli.show import Facts, interval_text, main_columns, percent, times
 from toprank.cli.terminal import Terminal
-from toprank.register import BY_COMMAND
+from toprank.cli.writing import check_table_output, write_table
+from toprank.errors import InputError
 from toprank.words.counts import plural, row_text
 from toprank.words.nearest import did_you_mean, nearest_name
 
@@ -29,6 +35,7 @@ ROWS_JUDGED = 20
 
 
 def drift(
+    terminal: Terminal,
     reference: Annotated[Path, typer.Argument(metavar="REFERENCE", help="Earlier rows: CSV, CSV.gz or Parquet.")],
     new: Annotated[Path, typer.Argument(metavar="NEW", help="New rows, with the same columns.")],
     columns: Annotated[Names, typer.Option(metavar="COLUMNS", help="Columns to compare: a,b (default: all).")] = None,
@@ -57,9 +64,6 @@ def drift(
     raw_text: RawText = False,
     sep: Separator = None,
     encoding: Encoding = None,
-    as_json: AsJson = False,
-    quiet: Quiet = False,
-    debug: Debug = False,
 ) -> None:
     r"""Test whether new rows differ from a reference, and show where. Exit status 0 = no drift, 1 = drift, 2 = error.
 
@@ -67,12 +71,7 @@ def drift(
     toprank drift reference.csv new.csv --ignore case_id,fraud
     toprank drift 2023.parquet 2024.parquet --level 0.01 -o cells.csv
     """
-    terminal = Terminal(as_json=as_json, quiet=quiet)
     terminal.keep_hint = ""
-    from toprank.cli.csv_text import CsvFormat
-    from toprank.cli.reading import check_readable
-    from toprank.cli.writing import check_table_output, write_table
-
     for path in (reference, new):
         check_readable(path)
     if out is not None:
@@ -83,8 +82,9 @@ def drift(
     with terminal.working(f"Learning to tell {new.name} from {reference.name}"):
         from toprank.drift import two_sample_test
 
+        learner = None if ranker is None else find_model("--ranker", ranker).load()()
         result = two_sample_test(
-            before, after, ranker=_make_ranker(ranker), test=test, level=level, random_state=seed, n_cells=2**31
+            before, after, ranker=learner, test=test, level=level, random_state=seed, n_cells=2**31
         )
     if out is not None:
         write_table(result.cells_frame(), out, raw=raw_text)
@@ -96,7 +96,7 @@ def drift(
     found |= {"cells": found["cells"][:cells], "columns": before.columns, "out": None if out is None else str(out)}
     terminal.finish(found)
     _print(result, reference.name, new.name, cells, terminal)
-    if out is not None and not quiet:
+    if out is not None and not terminal.quiet:
         terminal.show(f"\nWrote {out} in {terminal.seconds:.1f} s.")
     if result.is_different:
         raise typer.Exit(1)
@@ -111,17 +111,6 @@ def _check_options(level: float, test: str) -> None:
         )
 
 
-def _make_ranker(name: str | None) -> Any:
-    """Return the named ranker; None for the default of the test."""
-    if name is None:
-        return None
-    if name not in BY_COMMAND:
-        raise InputError(
-            f"--ranker must be one of {', '.join(BY_COMMAND)}, got {name!r}.{did_you_mean(name, BY_COMMAND)}"
-        )
-    return BY_COMMAND[name].load()()
-
-
 # --- reading ------------------------------------------------------------------------------------------------
 
 
@@ -132,8 +121,6 @@ def read_both(
     """Return the columns to compare from both files, in the same order and of the same kinds."""
     import polars as pl
 
-    from toprank.cli.columns import check_finite
-    from toprank.cli.reading import read_table
     from toprank.drift.samples import MIN_ROWS
 
     as_text = {name.strip() for text in categories or () for name in (text, *text.split(","))}
@@ -216,8 +203,6 @@ def _check_kinds(before: polars.Series, after: polars.Series, files: tuple[str, 
 
     `ignoring` is the option that also leaves this column out.
     """
-    from toprank.cli.reading import as_numbers
-
     kinds = []
     for values, file in zip((before, after), files, strict=True):
         kind = _kind(values)
@@ -286,12 +271,8 @@ def _note_new_values(
 
 
 def _print(result: TwoSampleResult, reference: str, new: str, n_cells: int, terminal: Terminal) -> None:
-    from rich.text import Text
-
-    from toprank.cli.show import facts
-
     verdict, colour = _verdict(result, reference, new)
-    terminal.show(Text(verdict, style=f"bold {colour}"), facts(_figures_of(result, reference, new)))
+    terminal.show(Text(verdict, style=f"bold {colour}"), Facts(_figures_of(result, reference, new)))
     if result.obstacle is not None or result.is_same_table:
         return
     if not result.is_different:
@@ -318,7 +299,6 @@ def _verdict(result: TwoSampleResult, reference: str, new: str) -> tuple[str, st
 
 def _figures_of(result: TwoSampleResult, reference: str, new: str) -> list[tuple[str, str]]:
     """Return names and values of what was compared and found; without a test if none was possible or needed."""
-    from toprank.cli.show import interval_text, main_columns
     from toprank.drift.result import p_text
 
     columns = result.ranker.columns_
@@ -346,9 +326,6 @@ def _figures_of(result: TwoSampleResult, reference: str, new: str) -> list[tuple
 
 
 def _print_cells(cells: tuple[DriftCell, ...], new: str, terminal: Terminal) -> None:
-    from rich.padding import Padding
-    from rich.text import Text
-
     if not cells:
         terminal.heading("No single place differs clearly: the drift is spread out.")
         return
@@ -364,7 +341,6 @@ def _print_cells(cells: tuple[DriftCell, ...], new: str, terminal: Terminal) -> 
 
 def _figures(cell: DriftCell) -> str:
     """Return the shares of a cell in both files, their ratio with its interval, and the adjusted p-value."""
-    from toprank.cli.show import percent, times
     from toprank.drift.result import p_text
 
     shares = f"{percent(cell.share_new)} of the new rows, {percent(cell.share_reference)} of the reference"

@@ -8,22 +8,27 @@ from typing import TYPE_CHECKING, Annotated, Any
 import numpy as np
 import typer
 
-from toprank.cli.columns import kind_in_words
-from toprank.cli.errors import InputError
-from toprank.cli.options import AsJson, Debug, Encoding, Label, ModelFile, Positive, Quiet, Separator
-from toprank.cli.reading import as_numbers
+from toprank.cli.columns import as_labels, kind_in_words, known_outcomes
+from toprank.cli.csv_text import CsvFormat
+from toprank.cli.options import Encoding, Label, ModelFile, Positive, Separator
+from toprank.cli.reading import as_numbers, check_readable
+from toprank.cli.show import Facts, chance_facts, expected, gains_grid, grid, interval_text, percent, share_text, times
 from toprank.cli.terminal import Terminal
+from toprank.cli.topk import choose_k, load_and_read, read_k
+from toprank.data.number_text import NumberForm, learn_number_form, numbers_of
+from toprank.errors import InputError
+from toprank.tree.columns import NUMBER_FORMS
 from toprank.words.counts import count, plural, row_text
 from toprank.words.nearest import did_you_mean
 
 if TYPE_CHECKING:
     import polars
 
-    from toprank.metrics import Interval
     from toprank.workflow import CalledCases, Judgement
 
 
 def evaluate(
+    terminal: Terminal,
     model: ModelFile,
     table: Annotated[Path, typer.Argument(metavar="FILE", help="Cases with known outcomes.")],
     label: Label,
@@ -44,9 +49,6 @@ def evaluate(
     positive: Positive = None,
     sep: Separator = None,
     encoding: Encoding = None,
-    as_json: AsJson = False,
-    quiet: Quiet = False,
-    debug: Debug = False,
 ) -> None:
     r"""Compare a model's ranking of a file with the known outcomes.
 
@@ -54,12 +56,6 @@ def evaluate(
     toprank evaluate model.toprank checked.csv --label fraud --k 100
     toprank evaluate model.toprank checked.csv --label fraud --k 100 --k 500 --amount amount_eur
     """
-    terminal = Terminal(as_json=as_json, quiet=quiet)
-    from toprank.cli.columns import as_labels, known_outcomes
-    from toprank.cli.csv_text import CsvFormat
-    from toprank.cli.reading import check_readable
-    from toprank.cli.scoring import load_and_read
-    from toprank.cli.topk import choose_k, read_k
     from toprank.workflow import judge
 
     check_readable(table)
@@ -114,9 +110,6 @@ def _amounts_in_text(column: polars.Series, model: Any) -> np.ndarray | None:
     """
     import polars as pl
 
-    from toprank.data.number_text import NumberForm, learn_number_form, numbers_of
-    from toprank.tree.columns import NUMBER_FORMS
-
     if column.dtype != pl.String:
         return None
     plain = as_numbers(column)
@@ -132,11 +125,9 @@ def _amounts_in_text(column: polars.Series, model: Any) -> np.ndarray | None:
 
 
 def _print_judgement(judgement: Judgement, model: str, table: str, terminal: Terminal) -> None:
-    from toprank.cli.show import chance_facts, expected, facts, gains_grid, grid, interval_text, percent, times
-
     n, n_positives = judgement.n_cases, judgement.n_positives
     terminal.show(f"{model} on {table}")
-    terminal.show(facts([
+    terminal.show(Facts([
         ("cases", f"{count(n)}, {count(n_positives)} positive ({percent(n_positives / n)})"),
         ("AP", f"{interval_text(judgement.average_precision)}; a random order has {n_positives / n:.3f}"),
         *chance_facts(judgement.is_near_chance),
@@ -162,15 +153,10 @@ def _print_judgement(judgement: Judgement, model: str, table: str, terminal: Ter
 
 
 def _print_choice(chosen: CalledCases, n_cases: int, terminal: Terminal) -> None:
-    from toprank.cli.show import facts, percent
-
-    def share(each: Interval) -> str:
-        return f"{percent(each.value)} ({percent(each.low)} to {percent(each.high)})"
-
     terminal.heading(f"The chosen tree ({chosen.target})")
-    hits = f"; {share(chosen.precision)} of them positive" if chosen.alerts else ""
-    terminal.show(facts([
+    hits = f"; {share_text(chosen.precision)} of them positive" if chosen.alerts else ""
+    terminal.show(Facts([
         ("alerts", f"{count(chosen.alerts)} of {plural(n_cases, 'case')}{hits}"),
-        ("found", f"{plural(chosen.found, 'positive')}, {share(chosen.recall)} of them"),
-        ("false alarms", f"{share(chosen.false_positive_rate)} of the negatives"),
+        ("found", f"{plural(chosen.found, 'positive')}, {share_text(chosen.recall)} of them"),
+        ("false alarms", f"{share_text(chosen.false_positive_rate)} of the negatives"),
     ]))  # fmt: skip

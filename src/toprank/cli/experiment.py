@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from toprank.cli.errors import InputError
-from toprank.cli.options import AsJson, Debug, Quiet
+from toprank.cli.show import grid
 from toprank.cli.terminal import Terminal
+from toprank.errors import InputError
 from toprank.words.counts import plural
 
 if TYPE_CHECKING:
@@ -48,6 +48,7 @@ Folder = Annotated[Path, typer.Argument(metavar="FOLDER", help="Folder written b
 
 
 def benchmark(
+    terminal: Terminal,
     plan: Annotated[Path, typer.Argument(metavar="PLAN", help="A plan in YAML.")],
     data: Annotated[
         Path | None,
@@ -62,9 +63,6 @@ def benchmark(
     retry: Retry = False,
     trial_minutes: TrialMinutes = None,
     trial_memory: TrialMemory = None,
-    as_json: AsJson = False,
-    quiet: Quiet = False,
-    debug: Debug = False,
 ) -> None:
     r"""Run the experiments of a plan and write their tables and plots; resumes a stopped run.
 
@@ -72,12 +70,11 @@ def benchmark(
     toprank benchmark plan.yaml --data folder
     toprank benchmark plan.yaml --data folder --quick --jobs 2
     """
-    terminal = Terminal(as_json=as_json, quiet=quiet)
     if not plan.is_file():
         raise InputError(f"There is no file {plan}. Hint: a plan is a YAML file, see docs/experiments.md.")
     check_packages("toprank benchmark", "yaml", "pandas")
     from toprank.experiment import Plan
-    from toprank.experiment.checking import check_plan
+    from toprank.experiment.trial import check_plan
 
     with terminal.working(f"Reading {plan.name}"):
         content = Plan.from_yaml(plan, folder=data, quick=quick)
@@ -92,18 +89,15 @@ def benchmark(
 
 
 def resume(
+    terminal: Terminal,
     folder: Folder,
     published: Published = None,
     jobs: Jobs = None,
     retry: Retry = False,
     trial_minutes: TrialMinutes = None,
     trial_memory: TrialMemory = None,
-    as_json: AsJson = False,
-    quiet: Quiet = False,
-    debug: Debug = False,
 ) -> None:
     """Resume a stopped experiment."""
-    terminal = Terminal(as_json=as_json, quiet=quiet)
     with _store(folder) as store:
         check_packages("toprank experiment resume", "pandas")
         if trial_minutes is not None or trial_memory is not None:
@@ -114,19 +108,17 @@ def resume(
 
 
 def show(
+    terminal: Terminal,
     folder: Folder,
     published: Published = None,
-    as_json: AsJson = False,
-    quiet: Quiet = False,
-    debug: Debug = False,
 ) -> None:
     """Show the progress of an experiment and its results so far."""
-    terminal = Terminal(as_json=as_json, quiet=quiet)
     with _store(folder, read_only=True) as store:
         _show(store, published, terminal, [])
 
 
 def export(
+    terminal: Terminal,
     folder: Folder,
     out: Annotated[
         Path | None, typer.Option("--out", "-o", metavar="FOLDER", help="Where to write (default: the same folder).")
@@ -135,20 +127,14 @@ def export(
         str, typer.Option("--format", metavar="LIST", help="Table formats: md,tex,html,txt,csv,parquet.")
     ] = "md",
     published: Published = None,
-    as_json: AsJson = False,
-    quiet: Quiet = False,
-    debug: Debug = False,
 ) -> None:
     """Write the tables and plots of an experiment."""
-    terminal = Terminal(as_json=as_json, quiet=quiet)
     with _store(folder, read_only=True) as store:
         _finish(store, out or folder, published, terminal, tuple(part.strip() for part in formats.split(",")))
 
 
-def methods(as_json: AsJson = False, quiet: Quiet = False, debug: Debug = False) -> None:
+def methods(terminal: Terminal) -> None:
     """List the methods that plans and `toprank compare` know by name."""
-    terminal = Terminal(as_json=as_json, quiet=quiet)
-    from toprank.cli.show import grid
     from toprank.experiment import list_methods
 
     known = list_methods()

@@ -7,9 +7,12 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from toprank.cli.errors import InputError
-from toprank.cli.options import AsJson, Debug, Encoding, ModelFile, Quiet, Separator
+from toprank.cli.csv_text import CsvFormat
+from toprank.cli.options import Encoding, ModelFile, Separator
+from toprank.cli.reading import check_readable
 from toprank.cli.terminal import Terminal
+from toprank.cli.topk import load_and_read
+from toprank.errors import InputError
 from toprank.words.counts import plural
 from toprank.words.nearest import did_you_mean
 
@@ -21,6 +24,7 @@ MOST_COMPARED = 10_000
 
 
 def explain(
+    terminal: Terminal,
     model: ModelFile,
     table: Annotated[Path, typer.Argument(metavar="FILE", help="File with the case: CSV, TSV or Parquet.")],
     row: Annotated[
@@ -31,9 +35,6 @@ def explain(
     ] = None,
     sep: Separator = None,
     encoding: Encoding = None,
-    as_json: AsJson = False,
-    quiet: Quiet = False,
-    debug: Debug = False,
 ) -> None:
     r"""Explain the score of one case: what raises it, what lowers it, and by how much.
 
@@ -41,11 +42,6 @@ def explain(
     toprank explain model.toprank new.csv --id case_id=C0042
     toprank explain model.toprank new.csv --row 41
     """
-    terminal = Terminal(as_json=as_json, quiet=quiet)
-    from toprank.cli.csv_text import CsvFormat
-    from toprank.cli.reading import check_readable
-    from toprank.cli.scoring import load_and_read
-
     check_readable(table)
     if (row is None) == (case is None):
         got = "neither --row nor --id" if row is None else "both --row and --id"
@@ -59,7 +55,7 @@ def explain(
     with terminal.working(f"Explaining row {place:,}"):
         found = ranker.explain(features[[place]])[0]
     terminal.finish({"file": str(table), "row": place, "explanation": found.to_dict(), "text": str(found)})
-    if not as_json:
+    if not terminal.as_json:
         named = "" if case is None else f", {case}"
         terminal.show(f"Row {place:,} of {table.name} (counted from 0){named}")
         terminal.write(str(found))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import os
 import shlex
 from collections.abc import Sequence
 from contextlib import ExitStack
@@ -12,27 +13,53 @@ from typing import TYPE_CHECKING, Annotated, Any
 import numpy as np
 import typer
 
-from toprank.cli.errors import InputError
+from toprank.cli.columns import (
+    check_outcomes,
+    choose_positive,
+    label_values,
+    note_lone_column,
+    note_readings,
+    outcomes,
+    select_columns,
+    training_features,
+)
+from toprank.cli.csv_text import CsvFormat
 from toprank.cli.options import (
-    AsJson,
     Budget,
-    Debug,
     Drop,
     Encoding,
     History,
     Ids,
     Label,
     Positive,
-    Quiet,
     Separator,
+    find_model,
     note_large_budget,
     parse_budget,
     parse_settings,
     repeat_ids,
     split_names,
 )
+from toprank.cli.reading import check_readable, read_table
+from toprank.cli.show import (
+    card_lines,
+    chance_facts,
+    inside_facts,
+    model_card,
+    page_facts,
+    page_text,
+    rates_source,
+    rules_list,
+    rules_shown,
+    rules_title,
+)
 from toprank.cli.terminal import WIDTH, Terminal
+from toprank.cli.writing import check_output
+from toprank.errors import InputError
+from toprank.files.model_file import describe_model
+from toprank.rankers.progress import reported_to
 from toprank.register import BY_COMMAND, DEFAULT_COMMAND, entry_of
+from toprank.tree.columns import Column
 from toprank.words.counts import count, plural
 from toprank.words.nearest import did_you_mean
 
@@ -50,6 +77,7 @@ WORDS_BESIDE_MODELS = ("auto", "euclidean", "manhattan")
 
 
 def fit(
+    terminal: Terminal,
     history: History,
     label: Label,
     out: Annotated[Path, typer.Option("--out", "-o", metavar="FILE", help="Model file to write.")],
@@ -70,9 +98,6 @@ def fit(
     ] = None,
     sep: Separator = None,
     encoding: Encoding = None,
-    as_json: AsJson = False,
-    quiet: Quiet = False,
-    debug: Debug = False,
 ) -> None:
     r"""Train a model on a file of past cases and save it.
 
@@ -81,18 +106,10 @@ def fit(
     toprank fit history.parquet --label outcome --positive guilty --id case,name -o model.toprank
     toprank fit history.csv.gz --label fraud --model metaap-forest --set n_estimators=50 -o f.toprank
     """
-    terminal = Terminal(as_json=as_json, quiet=quiet)
-    from toprank.cli.csv_text import CsvFormat
-    from toprank.cli.leaks import note_lone_column
-    from toprank.cli.reading import check_readable
-    from toprank.cli.writing import check_output
-
     check_readable(history)
     check_output(out, inputs=[history])
     parameters = {"budget": parse_budget(budget)} if budget is not None else {}
-    if model not in BY_COMMAND:
-        known = ", ".join(BY_COMMAND)
-        raise InputError(f"--model must be one of {known}, got {model!r}.{did_you_mean(model, BY_COMMAND)}")
+    find_model("--model", model)
     if cv is not None and (cv < 0 or cv == 1):
         raise InputError(f"--cv must be 0 or at least 2 folds, got {cv}. Hint: --cv 0 skips cross-validation.")
     left_out, csv_format = {"--id": id_columns, "--drop": drop}, CsvFormat.from_options(sep, encoding)
@@ -112,9 +129,6 @@ def read_history(
     csv_format: CsvFormat | None = None,
 ) -> tuple[polars.DataFrame, np.ndarray, Any]:  # fmt: skip
     """Return the feature columns, the outcomes, and the positive outcome."""
-    from toprank.cli.columns import choose_positive, label_values, outcomes, training_features
-    from toprank.cli.reading import read_table
-
     with terminal.working(f"Reading {path.name}"):
         frame = read_table(path, (), csv_format)
     values = label_values(frame, label, path.name)
@@ -136,6 +150,32 @@ def read_history(
             "if the other outcome is the rare one, choose it with --positive."
         )
     return features, values, pos_label
+
+
+def read_later(
+    path: Path | None, label: str, features: polars.DataFrame, values: np.ndarray, pos_label: Any, terminal: Terminal,
+    csv_format: CsvFormat | None = None,
+) -> tuple[polars.DataFrame, np.ndarray] | None:  # fmt: skip
+    """Return the columns of another file that `features` has, of the same kinds, and its outcomes as in `values`.
+
+    None if there is no other file.
+    """
+    import polars as pl
+
+    if path is None:
+        return None
+    other = next(value for value in np.unique(values).tolist() if value != pos_label)
+    texts = [column.name for column in features if not (column.dtype.is_numeric() or column.dtype == pl.Boolean)]
+    with terminal.working(f"Reading {path.name}"):
+        frame = read_table(path, texts, csv_format)
+    labels = label_values(frame, label, path.name)
+    found = outcomes(labels, label, path.name)
+    check_outcomes(found, (other, pos_label), label, path.name)
+    wanted = choose_positive(found, None, label, path.name, trained=pos_label)
+    columns = [Column(c.name, None if c.dtype.is_numeric() else ("text",) if c.name in texts else (False, True))
+               for c in features]  # fmt: skip
+    with terminal.working(f"Reading {path.name}"):
+        return select_columns(frame, columns, path.name), np.where(labels == wanted, pos_label, other)
 
 
 def make_estimator(
@@ -213,9 +253,6 @@ def fit_with_progress(
     estimator: Any, features: polars.DataFrame, values: np.ndarray, terminal: Terminal, **validation: Any
 ) -> None:
     """Fit while a status line shows what is being done; `validation` is passed to `fit`."""
-    from toprank.cli.columns import note_readings
-    from toprank.rankers.progress import reported_to
-
     name, first = type(estimator).__name__, compiling()
     what = f"Fitting {name} on {plural(features.height, 'case')}{first}"
     with terminal.working(what) as update, ExitStack() as stack:
@@ -232,8 +269,6 @@ def fit_with_progress(
 
 def compiling() -> str:
     """Return a remark if this first run has to compile the kernels, else nothing."""
-    import os
-
     import toprank._core
 
     home = os.environ.get("NUMBA_CACHE_DIR") or str(Path(toprank._core.__file__).parent / "__pycache__")
@@ -243,8 +278,6 @@ def compiling() -> str:
 
 def quality_of(model: Any) -> dict[str, Any]:
     """Return the average precision to expect on new cases, how it was estimated, and if chance explains it."""
-    from toprank.cli.show import rates_source
-
     rates = model.rates_
     how = "on the training data itself, which is optimistic (use `toprank evaluate` on held-out cases)"
     if rates.is_for_new_cases:
@@ -257,19 +290,12 @@ def quality_of(model: Any) -> dict[str, Any]:
     }
 
 
-def rules_of(model: Any) -> list[Rule]:
-    """Return the rules of a tree, best first; none for a forest, which has too many to read."""
-    return model.rule_list() if hasattr(model, "tree_") else []
-
-
 def report(model: Any, out: Path, judged: dict[str, Any], given: tuple[str, str], terminal: Terminal) -> None:
     """Print the fitted model and the suggested next commands, with the label and the options --id as given."""
-    from toprank.cli.page import page_facts, page_text
-    from toprank.cli.show import card_lines, chance_facts, model_card, rules_list, rules_shown, rules_title
     from toprank.export import CARD_TITLE, no_split_text, scorecard_summary
-    from toprank.files.model_file import describe_model
 
-    info, rules = describe_model(model), rules_of(model)
+    info = describe_model(model)
+    rules: list[Rule] = model.rule_list() if hasattr(model, "tree_") else []  # a forest has too many to read
     width = min(terminal.out.width, WIDTH)
     shown = rules_shown(rules, width, None)
     terminal.finish(
@@ -303,13 +329,9 @@ def report(model: Any, out: Path, judged: dict[str, Any], given: tuple[str, str]
         terminal.show(*card_lines(card, width))
     label, ids = given
     terminal.hint(f"\nWrote {out} in {terminal.seconds:.1f} s.{_origin_of_budget(model)} Next:")
-    terminal.hint(f"  toprank topk {out} NEW_CASES.csv{_cases_option(model.budget)}{ids} -o alerts.csv")
+    cases = f" --k {model.budget}" if isinstance(model.budget, int) else ""  # `topk` reads a share from the model
+    terminal.hint(f"  toprank topk {out} NEW_CASES.csv{cases}{ids} -o alerts.csv")
     terminal.hint(f"  toprank evaluate {out} CHECKED_CASES.csv --label {shlex.quote(label)}")
-
-
-def inside_facts(inside: str, alone: str) -> list[tuple[str, str]]:
-    """Return the lines of a card on the scorecard inside leaves, and on a tree of only one leaf."""
-    return [("inside leaves", inside), *([("", alone)] if alone else [])] if inside else []
 
 
 def _origin_of_budget(model: Any) -> str:
@@ -321,8 +343,3 @@ def _origin_of_budget(model: Any) -> str:
         f" No --budget was given, so `topk` lists as large a share of new cases as were positive in training: {k} of "
         f"{count(model.n_cases_)}."
     )
-
-
-def _cases_option(budget: int | float | None) -> str:
-    """Return the --k option of `topk` for a budget in cases; none for a share, which `topk` reads from the model."""
-    return f" --k {budget}" if isinstance(budget, int) else ""

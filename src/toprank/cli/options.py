@@ -10,14 +10,12 @@ from typing import Annotated, Any
 
 import typer
 
-from toprank.cli.errors import InputError
 from toprank.cli.terminal import Terminal
+from toprank.errors import InputError
+from toprank.register import BY_COMMAND, Entry
 from toprank.words.counts import count, plural
 from toprank.words.nearest import did_you_mean
 
-AsJson = Annotated[bool, typer.Option("--json", help="Print the result as one JSON object, and nothing else.")]
-Debug = Annotated[bool, typer.Option("--debug", help="Show the traceback of an error.")]
-Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print no progress, notes or hints.")]
 History = Annotated[Path, typer.Argument(metavar="FILE", help="Past cases: CSV, TSV or Parquet.")]
 Budget = Annotated[
     str | None,
@@ -67,6 +65,15 @@ def split_names(given: Sequence[str] | None, known: Sequence[str], option: str, 
                 )
         names += parts
     return list(dict.fromkeys(names))
+
+
+def find_model(option: str, name: str) -> Entry:
+    """Return the entry of a model that an option names; InputError if the register has none."""
+    if name not in BY_COMMAND:
+        raise InputError(
+            f"{option} must be one of {', '.join(BY_COMMAND)}, got {name!r}.{did_you_mean(name, BY_COMMAND)}"
+        )
+    return BY_COMMAND[name]
 
 
 def repeat_ids(given: Sequence[str] | None) -> str:

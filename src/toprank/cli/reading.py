@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from toprank.cli.csv_text import SAMPLE, CsvFormat, CsvText, read_csv_text
-from toprank.cli.errors import InputError
+from toprank.errors import InputError
 from toprank.words.counts import plural
 from toprank.words.nearest import did_you_mean
 
@@ -60,12 +60,7 @@ def _near_file(path: Path) -> str:
 class TableFile:
     """A table file, which can be read as numbers and categories, or as the text that was written.
 
-    Parameters
-    ----------
-    path : Path
-        CSV, TSV or TXT, also compressed with gzip, or Parquet.
-    csv_format : CsvFormat, optional
-        Separator and encoding of a text file.
+    It is CSV, TSV or TXT, also compressed with gzip, or Parquet; `csv_format` is for text files.
     """
 
     def __init__(self, path: Path, csv_format: CsvFormat | None = None) -> None:
@@ -73,7 +68,7 @@ class TableFile:
         self.path = path
         self._text: CsvText | None = None
         self._frame: polars.DataFrame | None = None
-        if is_parquet(path):
+        if path.name.lower().endswith(".parquet"):
             self._frame = _read_parquet(path)
         else:
             csv_format = csv_format or CsvFormat()
@@ -82,13 +77,7 @@ class TableFile:
             self._text = read_csv_text(_bytes_of(path), csv_format, path.name)
 
     def frame(self, text_columns: Collection[str] = ()) -> polars.DataFrame:
-        """Return the table; empty cells are missing, number columns are numeric.
-
-        Parameters
-        ----------
-        text_columns : names
-            Columns of a text file to read as text even if they look like numbers.
-        """
+        """Return the table; empty cells are missing, columns of numbers are numeric unless in `text_columns`."""
         frame = self._frame if self._frame is not None else _unpadded(self._cells(None, text_columns), text_columns)
         if frame.height == 0:
             n_columns = plural(frame.width, "column")
@@ -164,11 +153,6 @@ class TableFile:
 def read_table(path: Path, text_columns: Collection[str] = (), csv_format: CsvFormat | None = None) -> polars.DataFrame:
     """Read a CSV, TSV, TXT or Parquet file; see `TableFile.frame`."""
     return TableFile(path, csv_format).frame(text_columns)
-
-
-def is_parquet(path: Path) -> bool:
-    """Return True if the ending says Parquet."""
-    return path.name.lower().endswith(".parquet")
 
 
 def _read_parquet(path: Path) -> polars.DataFrame:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
+from copy import copy
 from typing import TYPE_CHECKING, Any
 
 from rich import box
@@ -13,9 +14,6 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from toprank.explain import Rule
-from toprank.explain.reasons import MAX_REASONS
-from toprank.export import fitting_rules, rule_figures, rule_lines, scorecard_lines
 from toprank.register import entry_of
 from toprank.words.counts import count, plural
 from toprank.words.numbers import hit_rate_text
@@ -25,7 +23,7 @@ from toprank.words.wrapping import GLUE, wrapped
 if TYPE_CHECKING:
     import numpy as np
 
-    from toprank.explain import ClassRule
+    from toprank.explain import ClassRule, Rule
     from toprank.tree.columns import Column
     from toprank.tree.scoring import Scoring
 
@@ -41,6 +39,9 @@ CARD_COLUMNS = 8
 
 CARD_LINES = 8
 """Lines of a scorecard, so that card, rules and scorecard of a model fit on one screen."""
+
+EXACT_COMMAND = "`toprank describe MODEL --exact`"
+"""How to print the full text of a model; shortened pages name it."""
 
 
 def expected(value: float) -> str:
@@ -71,6 +72,8 @@ def strengths_text(alerts: Sequence[dict[str, Any]], rates: Any) -> str:
     Points of a model, or what its trees saw in training, may promise more than the hit rate that is expected of a case
     like this: then the strengths of all its reasons are lowered (`toprank.explain.reasons.kept_shares`).
     """
+    from toprank.explain.reasons import MAX_REASONS
+
     names = [f"strength_{i}" for i in range(1, MAX_REASONS + 1)]  # a copied column may be called strength_of_lock
     known = [alert[name] for alert in alerts for name in names if isinstance(alert.get(name), float)]
     if not known:
@@ -113,11 +116,6 @@ class Sentence:
 
     def __rich_measure__(self, console: Console, options: ConsoleOptions) -> Measurement:
         return Measurement(min(20, options.max_width), len(self.text)).with_maximum(options.max_width)
-
-
-def facts(rows: Iterable[tuple[str, str]]) -> Facts:
-    """Return names and values in two columns."""
-    return Facts(rows)
 
 
 def grid(columns: Sequence[tuple[str, str]], rows: Iterable[Sequence[RenderableType]]) -> Padding:
@@ -163,7 +161,7 @@ def model_card(
         flagged_row(info, is_chosen=is_chosen),
     ]
     known = [row for row in rows if row[1]]
-    return Group(Text(info["class"], style="bold"), facts([*known, *told.items(), *more]))
+    return Group(Text(info["class"], style="bold"), Facts([*known, *told.items(), *more]))
 
 
 def flagged_row(info: dict[str, Any], *, is_chosen: bool = False) -> tuple[str, str]:
@@ -198,7 +196,7 @@ def classifier_card(info: dict[str, Any], more: Sequence[tuple[str, str]] = ()) 
         ("classes", ", ".join(f"{label!r}: {count(n)}" for label, n in counts)),
         ("columns", columns_in_words(info)),
     ]
-    return Group(Text(info["class"], style="bold"), facts([*rows, *told.items(), *more]))
+    return Group(Text(info["class"], style="bold"), Facts([*rows, *told.items(), *more]))
 
 
 def columns_in_words(info: dict[str, Any]) -> str:
@@ -243,10 +241,11 @@ def rules_title(n_shown: int, n_rules: int, order: str = "in the order of the ra
 
 def card_lines(card: tuple[Scoring, Sequence[Column], np.ndarray | None], width: int) -> list[str]:
     """Return the main columns of a scorecard in at most 8 lines; the last one counts the rest."""
+    from toprank.export import scorecard_lines
+
     lines: list[str] = []
-    scoring, columns, spread = card
     for n_columns in range(CARD_COLUMNS, 0, -1):
-        lines = scorecard_lines(scoring, columns, spread, width, max_columns=n_columns)
+        lines = scorecard_lines(*card, width, max_columns=n_columns)
         if len(lines) <= CARD_LINES:
             break
     return lines
@@ -254,11 +253,16 @@ def card_lines(card: tuple[Scoring, Sequence[Column], np.ndarray | None], width:
 
 def rules_shown(rules: Sequence[Rule], width: int, max_rules: int | None) -> list[Rule]:
     """Return the rules to print: the first `max_rules`, or as many as fit in 20 lines."""
+    from toprank.export import fitting_rules
+
     return list(rules[: fitting_rules(rules, width, max_rules)])
 
 
 def rules_list(rules: Sequence[Rule | ClassRule], width: int = 100) -> Group:
     """Return rules with their figures, one paragraph per way, and how well a short rule fits."""
+    from toprank.explain import Rule
+    from toprank.export import rule_figures, rule_lines
+
     parts: list[RenderableType] = []
     for place, rule in enumerate(rules, 1):
         figures = rule_figures(rule) if isinstance(rule, Rule) else class_figures(rule)
@@ -274,6 +278,50 @@ def class_figures(rule: ClassRule) -> str:
         f"class {rule.label!r}, {count(rule.of_class)} of {plural(rule.n, 'case')}: "
         f"{percent(rule.share)} ({interval}), {percent(rule.coverage)} of the class"
     )
+
+
+def inside_facts(inside: str, alone: str) -> list[tuple[str, str]]:
+    """Return the lines of a card on the scorecard inside leaves, and on a tree of only one leaf."""
+    return [("inside leaves", inside), *([("", alone)] if alone else [])] if inside else []
+
+
+def page_facts(model: Any, max_rules: int | None = None) -> dict[str, Any]:
+    """Return a model on a page as plain values, with at most `max_rules` rules; nothing for other models.
+
+    A score is the base, plus the points of the rules that hold, plus the points of the values of a case; with a tree
+    of corrections, plus those of its leaf.
+    """
+    if not entry_of(model).has_page:
+        return {}
+    from toprank.rankers.points.card_text import card_columns
+
+    card = model.card_
+    return {
+        "base": card.base,
+        "rules": [flag.to_dict() for flag in getattr(model, "flags_", ())][:max_rules],
+        "scorecard": table_rows(card_columns(card, model.columns_, [shape.feature for shape in card.shapes])),
+        "page": model._page(full_text=EXACT_COMMAND),
+        **({"tree": model.to_plain()["tree"]} if hasattr(model, "card_tree_") else {}),
+    }
+
+
+def page_text(model: Any, max_rules: int | None = None) -> tuple[str, str]:
+    """Return a title and the page of a model, with at most `max_rules` rules."""
+    n = len(getattr(model, "flags_", ()))
+    if max_rules is None or max_rules >= n:
+        return "The model", model._page(full_text=EXACT_COMMAND)
+    first = copy(model)
+    first.flags_ = model.flags_.take(range(max_rules))
+    return f"The model, with the first {max_rules:,} of {n:,} rules", first._page(full_text=EXACT_COMMAND)
+
+
+def flags_text(model: Any) -> tuple[str, str]:
+    """Return a title and the red flags of a model without its card; the page if it has none."""
+    if not len(getattr(model, "flags_", ())):
+        return page_text(model)
+    from toprank.rankers.points.pages import flag_lines
+
+    return "The red flags of the model", "\n".join(flag_lines(model.flags_, model.rates_.is_for_new_cases))
 
 
 # --- rankings -----------------------------------------------------------------------------------------------
@@ -377,6 +425,11 @@ def percent_short(n_first: float, n_cases: int) -> str:
 def chance_facts(is_near_chance: bool) -> list[tuple[str, str]]:
     """Return the line below an average precision that says so if it is hardly better than a random order."""
     return [("", NEAR_CHANCE)] if is_near_chance else []
+
+
+def share_text(interval: Any) -> str:
+    """Return a share with its interval: 33.1 % (28.4 % to 37.9 %)."""
+    return f"{percent(interval.value)} ({percent(interval.low)} to {percent(interval.high)})"
 
 
 def interval_text(interval: Any) -> str:

@@ -78,15 +78,7 @@ def make_console(*, stderr: bool = False) -> Console:
 
 
 class Terminal:
-    """The output of a command.
-
-    Parameters
-    ----------
-    as_json : bool
-        Print only the result of `finish` on standard output.
-    quiet : bool
-        Print no progress, notes or hints.
-    """
+    """The output of a command: with `as_json` only the result of `finish`, with `quiet` no progress, notes or hints."""
 
     keep_hint = " Hint: --set keep_columns=NAME keeps a column."
     """What a note on columns left out ends with; empty for a command without --set."""
@@ -157,17 +149,12 @@ class Terminal:
             if not self.shows_progress:
                 yield lambda text: None
                 return
-            with self._progress(what) as update:
-                yield update
+            from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
-    @contextmanager
-    def _progress(self, what: str) -> Iterator[Callable[[str], None]]:
-        from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
-
-        columns = (SpinnerColumn(), TextColumn("{task.description}", markup=False), TimeElapsedColumn())
-        with Progress(*columns, console=self.err, transient=True) as progress:
-            task = progress.add_task(what)
-            yield lambda text: progress.update(task, description=text)
+            columns = (SpinnerColumn(), TextColumn("{task.description}", markup=False), TimeElapsedColumn())
+            with Progress(*columns, console=self.err, transient=True) as progress:
+                task = progress.add_task(what)
+                yield lambda text: progress.update(task, description=text)
 
     def _note_warning(
         self, message: Warning | str, category: type[Warning], filename: str = "", *_: Any, **__: Any

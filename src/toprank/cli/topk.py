@@ -2,26 +2,33 @@
 
 from __future__ import annotations
 
+import shlex
+import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
+import numpy as np
 import typer
 
-from toprank.cli.errors import InputError
+from toprank.cli.columns import model_features, text_columns
+from toprank.cli.csv_text import CsvFormat
 from toprank.cli.options import (
-    AsJson,
-    Debug,
     Encoding,
     Ids,
     ModelFile,
-    Quiet,
     RawText,
     Separator,
     note_large_budget,
     parse_budget,
     split_names,
 )
+from toprank.cli.reading import TableFile, check_readable
+from toprank.cli.show import alerts_table, percent, rates_source, strengths_text
 from toprank.cli.terminal import Terminal
+from toprank.cli.writing import check_table_output, write_table
+from toprank.errors import InputError
+from toprank.files.model_file import load
+from toprank.register import entry_of
 from toprank.words.counts import hits_in_words, plural
 
 if TYPE_CHECKING:
@@ -30,9 +37,12 @@ if TYPE_CHECKING:
     from toprank.metrics import HitRates
 
 ROWS_PRINTED = 20
+FIGURES = ("rank", "row", "score", "hit_rate", "training_rate", "lift")
+"""Columns of the alerts that always come from the ranking, even if the reasons do not."""
 
 
 def topk(
+    terminal: Terminal,
     model: ModelFile,
     table: Annotated[Path, typer.Argument(metavar="FILE", help="New cases: CSV, TSV or Parquet.")],
     k: Annotated[
@@ -58,9 +68,6 @@ def topk(
     raw_text: RawText = False,
     sep: Separator = None,
     encoding: Encoding = None,
-    as_json: AsJson = False,
-    quiet: Quiet = False,
-    debug: Debug = False,
 ) -> None:
     r"""List the k cases of a file most worth checking, best first, each with reasons.
 
@@ -71,11 +78,6 @@ def topk(
     toprank topk model.toprank new.parquet --k 500 --id case_id --keep amount -o alerts.csv
     toprank topk curve.toprank new.csv --chosen -o alerts.csv
     """
-    terminal = Terminal(as_json=as_json, quiet=quiet)
-    from toprank.cli.csv_text import CsvFormat
-    from toprank.cli.reading import check_readable
-    from toprank.cli.scoring import called_positive, load_and_read, ranked
-    from toprank.cli.writing import check_table_output, write_table
     from toprank.explain.reasons import MAX_REASONS
 
     check_readable(table)
@@ -106,6 +108,73 @@ def topk(
     terminal.finish(result | ({} if out is not None else {"alerts": alerts.to_dicts()}))
     said = _title(alerts.height, frame.height, chosen, chosen and ranker.selected_.cut is not None)
     _print_alerts(said, alerts, ids + kept or ["row"], out, ranker, terminal)
+
+
+def load_and_read(
+    model: Path, table: Path, terminal: Terminal, *, csv_format: CsvFormat | None = None, needs_choice: bool = False
+) -> tuple[Any, TableFile, polars.DataFrame, Any]:
+    """Return the model, the table file, the table, and the columns that the model needs.
+
+    A classifier is refused; with --chosen, so is anything but a curve with a chosen tree.
+    """
+    ranker = load_ranker(model, terminal)
+    if needs_choice:
+        _check_choice(ranker, model)
+    with terminal.working(f"Reading {table.name}"):
+        source = TableFile(table, csv_format)
+        frame = source.frame(text_columns(ranker.columns_))
+        features = model_features(frame, ranker, table.name)
+    return ranker, source, frame, features
+
+
+def load_ranker(model: Path, terminal: Terminal) -> Any:
+    """Return the model of a file; InputError if it is a classifier."""
+    with terminal.working(f"Loading {model.name}"):
+        ranker = load(model)
+    if not entry_of(ranker).ranks:
+        raise InputError(
+            f"{model.name} holds a model of class {type(ranker).__name__}, which predicts classes and does not "
+            "rank, expected a ranker. Hint: use a file written by `toprank fit`, or call predict of this one in Python."
+        )
+    return ranker
+
+
+def _check_choice(ranker: Any, model: Path) -> None:
+    """Raise InputError unless the model is a curve with a chosen tree."""
+    if entry_of(ranker).kind != "curve":
+        raise InputError(
+            f"--chosen needs a curve with a chosen tree, but {model.name} holds a model of class "
+            f"{type(ranker).__name__}, expected CostOptimalCurve. Hint: use a file written by `toprank curve`, or --k."
+        )
+    if ranker.selected_ is None:
+        name = shlex.quote(str(model))
+        raise InputError(
+            f"--chosen needs a curve with a chosen tree, but no tree of {model.name} has been chosen. "
+            f"Hint: choose one with `toprank curve {name} --k 200 -o {name}`."
+        )
+
+
+def ranked(ranker: Any, features: Any, k: int, reasons: int) -> polars.DataFrame:
+    """Return the k cases most worth checking, best first, each with reasons."""
+    import narwhals as nw
+
+    # A model fitted on arrays has no frame type, so its alerts come in whichever one is installed.
+    return nw.from_native(ranker.top_k(features, k, reasons=reasons)).to_polars()
+
+
+def called_positive(curve: Any, features: Any, reasons: int) -> polars.DataFrame:
+    """Return the cases that the chosen tree of a curve flags, in the order of the curve.
+
+    Leaf and reasons come from the chosen tree, score and hit rate from the curve.
+    """
+    called = np.flatnonzero(curve.predict(features) == curve.classes_[curve.positive_index_])
+    rows = called if len(called) else np.arange(1)  # no alerts: take one case for its columns
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # predict has warned already
+        top = ranked(curve, features[rows], len(rows), 0)
+        why = ranked(curve.selected_.tree, features[rows], len(rows), reasons).sort("row")[top["row"]]
+    top = top.with_columns(row=rows[top["row"].to_numpy()]).hstack(why.drop(*FIGURES, strict=False))
+    return top.head(len(called))
 
 
 def read_k(text: str | None) -> int | float | None:
@@ -171,8 +240,6 @@ def _print_alerts(
     said: str, alerts: polars.DataFrame, carried: list[str], out: Path | None, ranker: Any, terminal: Terminal
 ) -> None:
     """Print the first alerts, or where they were written, and the hits to expect among them."""
-    from toprank.cli.show import alerts_table, strengths_text
-
     expected = hits_text(alerts, ranker.rates_)
     if out is not None:
         if not terminal.quiet:
@@ -196,8 +263,6 @@ def _print_alerts(
 
 def hits_text(alerts: polars.DataFrame, rates: HitRates) -> str:
     """Return the hits to expect among the alerts, in words; empty without alerts."""
-    from toprank.cli.show import percent, rates_source
-
     if not alerts.height:
         return ""
     if not rates.is_for_new_cases:

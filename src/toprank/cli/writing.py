@@ -15,7 +15,7 @@ from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from toprank.cli.errors import InputError
+from toprank.errors import InputError
 from toprank.files.atomic import check_target, write_atomically
 from toprank.words.counts import plural
 
@@ -71,14 +71,7 @@ def check_table_output(path: Path, inputs: Sequence[Path] = ()) -> None:
 def write_table(frame: polars.DataFrame, path: Path, *, raw: bool = False, shares: Collection[str] = ()) -> None:
     """Write a frame as CSV, TSV, Excel or Parquet, depending on the ending of the name.
 
-    Parameters
-    ----------
-    frame : polars.DataFrame
-    path : Path
-    raw : bool, default=False
-        Write text to CSV and TSV unchanged, even if a spreadsheet would run it.
-    shares : names
-        Columns that Excel shows as percentages.
+    `raw` leaves text in CSV and TSV unchanged, even if a spreadsheet would run it; Excel shows `shares` as percentages.
     """
     name = path.name.lower()
     assert name.endswith(OUTPUT_SUFFIXES)
@@ -169,9 +162,10 @@ def _write_cell(sheet: Any, row: int, place: int, value: Any, formats: dict[str,
     """Write a value with its type, never as a formula or a link."""
     if value is None or (isinstance(value, float) and math.isnan(value)):
         return
+    largest = EXACT_INTEGER if isinstance(value, int) else math.inf
     if isinstance(value, bool):
         sheet.write_boolean(row, place, value)
-    elif isinstance(value, int | float) and math.isfinite(value) and abs(value) <= _largest(value):
+    elif isinstance(value, int | float) and math.isfinite(value) and abs(value) <= largest:
         sheet.write_number(row, place, value)
     elif isinstance(value, datetime.datetime) and value.year >= 1900 and value.tzinfo is None:
         sheet.write_datetime(row, place, value, formats["time"])
@@ -179,7 +173,3 @@ def _write_cell(sheet: Any, row: int, place: int, value: Any, formats: dict[str,
         sheet.write_datetime(row, place, value, formats["date"])
     else:
         sheet.write_string(row, place, str(value))
-
-
-def _largest(value: int | float) -> float:
-    return EXACT_INTEGER if isinstance(value, int) else math.inf

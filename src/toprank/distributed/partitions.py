@@ -48,13 +48,7 @@ def blocks_of(X: Any) -> list[Any]:
 
 @dataclass
 class Partitions:
-    """Values on the workers, one per partition, in the order of the table.
-
-    Attributes
-    ----------
-    client : distributed.Client
-    futures : list of Future
-    """
+    """Values on the workers, a future per partition, in the order of the table."""
 
     client: Any
     futures: list[Any]
@@ -63,13 +57,9 @@ class Partitions:
         """The function of each partition, with one more argument per partition from each iterable."""
         return Partitions(self.client, self.client.map(function, self.futures, *arguments, pure=False, **shared))
 
-    def gather(self) -> list[Any]:
-        """All values, here."""
-        return self.client.gather(self.futures)
-
     def of(self, function: Callable[..., Any], *arguments: Iterable[Any], **shared: Any) -> list[Any]:
         """The function of each partition, here."""
-        return self.map(function, *arguments, **shared).gather()
+        return self.client.gather(self.map(function, *arguments, **shared).futures)
 
 
 # --- the table as it comes --------------------------------------------------------------------------------------
@@ -214,13 +204,7 @@ def rows_of_part(part: Part, rows: np.ndarray) -> np.ndarray:
 
 
 class SomeRows:
-    """The matrix of a table of which only some rows are here; asking for others is an error.
-
-    Attributes
-    ----------
-    shape : (int, int)
-        Shape of the whole matrix.
-    """
+    """The matrix of a table, of that shape, of which only some rows are here; asking for others is an error."""
 
     def __init__(self, n_rows: int, numbers: np.ndarray, values: np.ndarray):
         self.shape = (n_rows, values.shape[1])

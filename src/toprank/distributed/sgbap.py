@@ -14,7 +14,6 @@ from toprank.data.column_roles import learn_columns
 from toprank.data.encoding import encode
 from toprank.data.frames import backend_of
 from toprank.data.table import Table
-from toprank.distributed.bins import reference_rows
 from toprank.distributed.partitions import (
     Part,
     PartitionedCases,
@@ -30,7 +29,7 @@ from toprank.distributed.partitions import (
     sending_much,
     size_of,
 )
-from toprank.distributed.training import Fit
+from toprank.distributed.training import Fit, reference_rows
 from toprank.errors import InputError, InputTypeError
 from toprank.metrics import average_precision
 from toprank.rankers.boosting.additive_ranker import COVER_ROWS
@@ -158,8 +157,7 @@ class SGBAP(LocalSGBAP):
             return
         types = feature_types(data)
         reference = reference_rows(data, types, self.max_bin)
-        fit = Fit(data.parts.client, data.parts.futures, data.first_numbers, data.sizes.tolist())
-        line = ProgressLine(n_rounds, self.verbose > 0)
+        fit, line = Fit(data), ProgressLine(n_rounds, self.verbose > 0)
         try:
             found = fit.run(self._settings(), n_rounds, types, reference, line.show)
         except KeyboardInterrupt as interrupt:

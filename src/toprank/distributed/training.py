@@ -16,10 +16,13 @@ from typing import Any
 
 import numpy as np
 
-from toprank.distributed.partitions import Part, import_dask
+from toprank.distributed.partitions import Part, PartitionedCases, import_dask
 from toprank.errors import InputError
 from toprank.rankers.boosting.losses import HERE, Here
-from toprank.rankers.boosting.rounds import Rounds, Rows, Settings, import_xgboost
+from toprank.rankers.boosting.rounds import Rounds, Rows, Settings, import_xgboost, single_precision
+
+CELLS = 2**24
+"""Values that are sent to a worker at once."""
 
 LOOK_EVERY = 0.2
 """Seconds between two looks at the tasks."""
@@ -40,10 +43,7 @@ END_SECONDS = 30
 class Workers(Here):
     """Sums over the rows of all workers, by XGBoost's collective.
 
-    Parameters
-    ----------
-    numbers : int array of shape (n,)
-        Number of each row of this worker in the whole table.
+    `numbers` are those of the rows of this worker in the whole table.
     """
 
     has_all_rows = False
@@ -78,18 +78,9 @@ class Workers(Here):
 
 @dataclass(frozen=True)
 class Task:
-    """What all workers need to know.
+    """What all workers need to know: the unique name of the fit, and what it is made of.
 
-    Attributes
-    ----------
-    name : str
-        Of the fit, unique.
-    settings : Settings
-    n_rounds : int
-    types : list of str
-        XGBoost's types of the columns.
-    reference : float32 array of shape (n, n_features)
-        A table with the bins of the whole one.
+    `types` are XGBoost's types of the columns, `reference` is a table with the bins of the whole one.
     """
 
     name: str
@@ -204,22 +195,11 @@ class WorkerLostError(RuntimeError):
 
 
 class Fit:
-    """One fit on the workers that hold the rows.
+    """One fit on the workers that hold the rows; parts without rows have no share in it."""
 
-    Parameters
-    ----------
-    client : distributed.Client
-    parts : list of Future
-        A `Part` each; they must be done.
-    first_numbers : list of int
-        Number of the first row with weight of each.
-    sizes : list of int
-        Number of rows of each; those without rows take no part.
-    """
-
-    def __init__(self, client: Any, parts: list[Any], first_numbers: list[int], sizes: list[int]):
-        self._client, self.name = client, f"toprank-{uuid.uuid4().hex}"
-        self._has = _by_worker(client, parts, first_numbers, sizes)
+    def __init__(self, data: PartitionedCases):
+        self._client, self.name = data.parts.client, f"toprank-{uuid.uuid4().hex}"
+        self._has = _by_worker(data)
         self._addresses = sorted(self._has)
         self._futures: list[Any] = []
 
@@ -234,13 +214,13 @@ class Fit:
             try:
                 self._start(task)
                 self._wait(show)
-                return self._result()
+                return self._futures[0].result()
             except KeyboardInterrupt:
-                self._stop()
+                self._on_those_present(stop_fit)
                 self._wait(show)
-                raise KeyboardInterrupt(self._result()) from None
+                raise KeyboardInterrupt(self._futures[0].result()) from None
             except BaseException:
-                self._stop()
+                self._on_those_present(stop_fit)
                 raise
             finally:
                 self._end()
@@ -317,12 +297,6 @@ class Fit:
             if set(self._addresses) - set(self._client.nthreads()):
                 return
 
-    def _result(self) -> bytes | None:
-        return self._futures[0].result()
-
-    def _stop(self) -> None:
-        self._on_those_present(stop_fit)
-
     def _end(self) -> None:
         """Leave nothing of the fit on the cluster; tasks that still wait for a lost worker give up."""
         self._client.cancel(self._futures, force=True)
@@ -336,15 +310,14 @@ class Fit:
             self._client.run(function, self.name, workers=addresses, on_error="ignore")
 
 
-def _by_worker(
-    client: Any, parts: list[Any], first_numbers: list[int], sizes: list[int]
-) -> dict[str, list[tuple[Any, int]]]:
-    """Parts with rows by the address of a worker that has them, each with the number of its first row."""
+def _by_worker(data: PartitionedCases) -> dict[str, list[tuple[Any, int]]]:
+    """Parts with rows by the address of a worker that has them, each with the number of its first row with weight."""
+    parts = data.parts.futures
     import_dask().wait(parts)  # those of a worker that was lost meanwhile are computed again
-    places = client.who_has(parts)
+    places = data.parts.client.who_has(parts)
     out: dict[str, list[tuple[Any, int]]] = {}
     rows: dict[str, int] = {}
-    for part, first, size in zip(parts, first_numbers, sizes, strict=True):
+    for part, first, size in zip(parts, data.first_numbers, data.sizes.tolist(), strict=True):
         if size:
             addresses = sorted(places.get(part.key, ()))
             if not addresses:
@@ -366,3 +339,53 @@ def _lost(addresses: list[str]) -> WorkerLostError:
         f"{who} left the cluster during the fit, which needs all of its rows. "
         "Hint: fit again; if it happens again, look for lack of memory in the worker's log."
     )
+
+
+# --- bins -------------------------------------------------------------------------------------------------------
+#
+# XGBoost's own sketch over workers gives other bins than on one machine. Here each column is sent as a whole to one
+# worker, a few columns at a time, and XGBoost finds its cuts there. All workers then bin their rows like a small table
+# whose distinct values are the cuts: the same bins that XGBoost finds when it has all rows.
+
+
+def reference_rows(data: PartitionedCases, types: list[str], max_bin: int) -> np.ndarray:
+    """A small table in which XGBoost finds the bins of the whole one: float32 (n_rows, n_features)."""
+    client, n_features = data.parts.client, len(types)
+    step = max(1, CELLS // max(len(data.is_positive), 1))
+    found = []
+    for start in range(0, n_features, step):
+        columns = slice(start, min(start + step, n_features))
+        pieces = data.parts.map(values_of_part, columns=columns).futures
+        found.append(client.submit(cut_values, pieces, types[columns], max_bin, pure=False))
+    values = [each for some in client.gather(found) for each in some]
+    reference = np.full((max([len(each) for each in values] + [1]), n_features), np.nan, np.float32)
+    for f, each in enumerate(values):
+        reference[:, f] = np.resize(each, len(reference)) if len(each) else np.nan
+    return reference
+
+
+def values_of_part(part: Part, columns: slice) -> np.ndarray:
+    """Some columns of the rows with weight, float32."""
+    return single_precision(part.X[part.kept, columns])
+
+
+def cut_values(pieces: list[np.ndarray], types: list[str], max_bin: int) -> list[np.ndarray]:
+    """Values, of each column, in which XGBoost finds the same bins: float32 arrays, empty for one without values.
+
+    The cuts of a column are all of its values but the smallest or, of more than max_bin, some of them; XGBoost adds one
+    above the largest. So the smallest, the cuts between and the largest are enough.
+    """
+    X = np.concatenate(pieces)
+    table = import_xgboost().QuantileDMatrix(
+        X, feature_types=types, enable_categorical=True, max_bin=max_bin, nthread=1
+    )
+    starts, cuts = table.get_quantile_cut()
+    out = []
+    for f, kind in enumerate(types):
+        known = X[:, f][~np.isnan(X[:, f])]
+        if len(known) == 0 or kind == "c":
+            out.append(np.unique(known))
+        else:
+            between = cuts[int(starts[f]) + 1 : int(starts[f + 1]) - 1]
+            out.append(np.unique(np.concatenate((between, [known.min(), known.max()])).astype(np.float32)))
+    return out

@@ -7,8 +7,7 @@ table of cells; it grows no trees and prints nothing.
 
 from __future__ import annotations
 
-from toprank.drift.cells import DriftCell
-from toprank.drift.result import TwoSampleResult
+from toprank.drift.result import DriftCell, TwoSampleResult
 from toprank.drift.two_sample import two_sample_test
 
 __all__ = ["DriftCell", "TwoSampleResult", "two_sample_test"]

@@ -1,19 +1,23 @@
-"""Do the scores of two samples come from one distribution? Rank tests with ties.
+"""Do the held-out rows of two samples come from one distribution? Tests of their scores, of every leaf, and of both.
 
-All tests use the same statistic, the sum of the midranks of the new rows, under the same null hypothesis: given the
-scores, every choice of the new rows among all rows is equally likely. They differ in how they compute its distribution:
-by counting (exact), by drawing (permutation), or by its mean and variance (normal).
+The null hypothesis: given leaves and scores, every choice of the new rows among all rows is equally likely. Rank tests
+of the scores share one statistic, the sum of the midranks of the new rows. They differ in how they compute its
+distribution: by counting (exact), by drawing (permutation), or by its mean and variance (normal).
+
+One p-value for scores and leaves: both tests depend only on the number of new rows in each group of rows with the same
+leaf and score, and these counts are multivariate hypergeometric. So counts are drawn, and the p-value is the share of
+draws that are at least as extreme in the better of the two tests: no level is lost to a bound on their dependence.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import ndtr
+from scipy.special import gammaln, ndtr
 
 TESTS = ("rank-sum", "permutation")
 
@@ -33,6 +37,10 @@ ROWS_PER_GROUP = 20
 DRAWS, FEWER_DRAWS = 9_999, 999
 MANY_GROUPS = 5_000
 """Default number of draws, and the smaller default above this number of tied groups."""
+
+CELL_SHARE = 0.1
+"""Share of the level spent on single cells; the test of the scores gets the rest. A small pocket hardly changes the
+order of all rows, but is obvious in its own cell, so a tenth is enough for it."""
 
 
 @dataclass(frozen=True)
@@ -156,3 +164,129 @@ def draw_counts(
     at_once = max(1, CELLS_DRAWN // len(size))
     for first in range(0, n_draws, at_once):
         yield rng.multivariate_hypergeometric(size, n_new, size=min(at_once, n_draws - first), method=method)
+
+
+# --- leaves -------------------------------------------------------------------------------------------------
+
+
+def fisher_p_values(reference: NDArray[np.int64], new: NDArray[np.int64]) -> NDArray[np.float64]:
+    """Fisher's exact test, two-sided, of each cell against all others together."""
+    n_new, size = int(new.sum()), reference + new
+    return np.array([fisher_by_count(int(s), int(size.sum()), n_new)[k] for s, k in zip(size, new, strict=True)])
+
+
+def fisher_by_count(size: int, n: int, n_new: int) -> NDArray[np.float64]:
+    """p-values of Fisher's test of a cell of `size` among n rows, for 0, 1, 2, ... of the n_new new rows in it.
+
+    Two-sided: the probability of all counts no more likely than the given one. 1 for impossible counts.
+
+    Examples
+    --------
+    >>> fisher_by_count(2, 5, 2).round(2).tolist()
+    [0.4, 1.0, 0.1]
+    """
+    low, high = max(0, size + n_new - n), min(size, n_new)
+    k = np.arange(low, high + 1)
+    chance = -gammaln(k + 1) - gammaln(size - k + 1) - gammaln(n_new - k + 1) - gammaln(n - size - n_new + k + 1)
+    chance = np.exp(chance - chance.max())
+    chance /= chance.sum()
+    order = np.sort(chance)
+    no_more_likely = np.searchsorted(order, chance * (1 + 1e-7), side="right")  # ties may differ by rounding
+    p_value = np.ones(high + 1)
+    p_value[low:] = np.minimum(np.cumsum(order)[no_more_likely - 1], 1.0)
+    return p_value
+
+
+# --- scores and leaves together -----------------------------------------------------------------------------
+
+
+def union_bound(of_scores: float, of_cells: float) -> float:
+    """p-value of two tests with any dependence, by Bonferroni with unequal shares of the level.
+
+    Examples
+    --------
+    >>> round(union_bound(0.018, 0.5), 3), round(union_bound(0.9, 0.003), 3)
+    (0.02, 0.03)
+    """
+    return min(1.0, of_scores / (1 - CELL_SHARE), of_cells / CELL_SHARE)
+
+
+def combined_p_value(
+    score: NDArray[np.float64],
+    leaf: NDArray[np.integer[Any]],
+    is_new: NDArray[np.bool_],
+    *,
+    n_leaves: int,
+    bound: float,
+    n_permutations: int | None = None,
+    random_state: int | np.random.Generator = 0,
+) -> float:
+    """p-value of both tests of the held-out rows, from random draws of the new ones among them.
+
+    With b of m draws at least as extreme, p is (b + 1) / (m + 1) if b > 0. If b = 0, draws only say that p is small,
+    and it is the smaller of 1 / (m + 1) and `bound`. That keeps every level a: below 1 / (m + 1), p <= a only if bound
+    <= a; from there on, p <= a exactly if (b + 1) / (m + 1) <= a; and under the null hypothesis each has probability at
+    most a.
+
+    Parameters
+    ----------
+    score : array of shape (n,)
+    leaf : int array of shape (n,)
+    is_new : bool array of shape (n,), both values present
+    n_leaves : int
+        Leaves of the tree, including those without any of these rows.
+    bound : float
+        A p-value of the same rows that is valid on its own: see `union_bound`.
+    n_permutations : int or None
+        m; None is 9,999, or 999 if there are more than 5,000 groups with equal leaf and score.
+    random_state : int or Generator
+
+    Examples
+    --------
+    >>> leaf, is_new = np.repeat([0, 1], 50), np.arange(100) % 50 < np.repeat([25, 14], 50)
+    >>> round(combined_p_value(-leaf.astype(float), leaf, is_new, n_leaves=2, bound=1.0), 3)
+    0.022
+    """
+    groups = HeldOutGroups(score, leaf, n_leaves, int(np.count_nonzero(is_new)))
+    n_draws = n_permutations or automatic_draws(len(groups.size))
+    at_most = groups.statistic(groups.count(is_new)) * (1 + 1e-9)  # ties may differ by rounding
+    drawn = draw_counts(groups.size, groups.n_new, n_draws, np.random.default_rng(random_state))
+    n_beyond = sum(int(np.count_nonzero(groups.statistic(counts) <= at_most)) for counts in drawn)
+    p_value = (n_beyond + 1) / (n_draws + 1)
+    return p_value if n_beyond else min(p_value, bound)
+
+
+class HeldOutGroups:
+    """Held-out rows grouped by leaf and score, without their labels; the groups of a leaf are contiguous.
+
+    `n_leaves` counts all leaves of the tree, `n_new` the new rows.
+    """
+
+    def __init__(self, score: NDArray[np.float64], leaf: NDArray[np.integer[Any]], n_leaves: int, n_new: int) -> None:
+        tie, self.tied, doubled_rank = tied_groups(score)  # tied: rows of each score
+        n_scores = len(self.tied)
+        code = leaf.astype(np.int64) * n_scores + tie
+        code, self.group, self.size = np.unique(code, return_inverse=True, return_counts=True)
+        self.doubled_rank = doubled_rank[code % n_scores]
+        self.start = np.unique(code // n_scores, return_index=True)[1]  # first group of each leaf that has rows
+        of_leaf = [fisher_by_count(int(rows), len(score), n_new) for rows in np.add.reduceat(self.size, self.start)]
+        self.p_value = np.concatenate(of_leaf)  # Fisher's, of all leaves for every count of new rows
+        self.offset = np.cumsum([0, *map(len, of_leaf[:-1])])  # where those of a leaf start
+        self.n_leaves, self.n_new = n_leaves, n_new
+
+    def count(self, is_new: NDArray[np.bool_]) -> NDArray[np.int64]:
+        """New rows per group, of shape (1, n_groups)."""
+        return np.bincount(self.group[is_new], minlength=len(self.size))[None]
+
+    def statistic(self, counts: NDArray[np.int64]) -> NDArray[np.float64]:
+        """The smaller of both tests' p-values, each divided by its share of the level, for each row of counts.
+
+        It is the union bound, except that the test of the scores is always the normal one: to compare draws it need not
+        be a p-value, only decrease with the evidence.
+        """
+        in_leaf = np.add.reduceat(counts, self.start, axis=1)
+        of_cells = self.n_leaves * self.p_value[self.offset + in_leaf].min(axis=1)
+        if len(self.tied) == 1:
+            return of_cells / CELL_SHARE
+        of_scores = normal_p_values(self.tied, self.n_new, counts @ self.doubled_rank)
+        return np.minimum(of_scores / (1 - CELL_SHARE), of_cells / CELL_SHARE)

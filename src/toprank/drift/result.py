@@ -1,21 +1,160 @@
-"""`TwoSampleResult`: the result of a two-sample test, as data and in words."""
+"""`TwoSampleResult`: whether two samples differ, and the leaves of a tree where they do, as data and in words."""
 
 from __future__ import annotations
 
 import textwrap
 from dataclasses import dataclass, field, fields
+from statistics import NormalDist
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from toprank.data.frames import make_frame
-from toprank.drift.cells import DriftCell
+from toprank.drift.homogeneity import fisher_p_values
+from toprank.explain import Rule, leaf_rules
 from toprank.metrics import Interval
+from toprank.metrics.comparison import holm
 from toprank.rankers.base import Ranker
-from toprank.words.numbers import percent_text
+from toprank.rankers.tree_ranker import TreeRanker
+from toprank.words.numbers import lift_text, percent_text
 from toprank.words.plain import plain
 
 WIDTH = 100
+
+
+@dataclass(frozen=True)
+class DriftCell:
+    """One leaf of the tree, and the held-out rows of each sample in it.
+
+    Attributes
+    ----------
+    leaf_rule : Rule
+        The leaf as data; its figures are those of the rows that the tree was grown on.
+    n_reference, n_new : int
+        Held-out rows in the leaf.
+    share_reference, share_new : float
+        The same as shares of the held-out rows of each sample.
+    ratio : float
+        share_new / share_reference; infinite if the reference has no row here, NaN if neither has.
+    ratio_low, ratio_high : float
+        Ends of the interval of the ratio for this cell only.
+    p_value : float
+        Fisher's exact test, two-sided, for this cell only.
+    p_adjusted : float
+        The same after Holm's adjustment for the number of leaves.
+    """
+
+    leaf_rule: Rule
+    n_reference: int
+    n_new: int
+    share_reference: float
+    share_new: float
+    ratio: float
+    ratio_low: float
+    ratio_high: float
+    p_value: float
+    p_adjusted: float
+
+    @property
+    def leaf(self) -> int:
+        """Place in the order of the ranker, 1 = where new rows are most frequent."""
+        return self.leaf_rule.leaf
+
+    @property
+    def rule(self) -> str:
+        """The leaf in words."""
+        return self.leaf_rule.text()
+
+    @property
+    def direction(self) -> str:
+        """Words for the direction: "new has more" or "new has fewer"."""
+        return "new has more" if self.share_new > self.share_reference else "new has fewer"
+
+    @property
+    def figures(self) -> str:
+        """Both shares and their ratio, in words."""
+        new, reference = percent_text(self.share_new), percent_text(self.share_reference)
+        shares = f"{new} of the new rows, {reference} of the reference"
+        if np.isnan(self.ratio):
+            return shares
+        if np.isinf(self.ratio):
+            return f"{shares}: at least {lift_text(self.ratio_low)} times"
+        return f"{shares}: {lift_text(self.ratio)} times ({lift_text(self.ratio_low)} to {lift_text(self.ratio_high)})"
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values; `ways` are lists of conditions, as in `Rule.to_dict`."""
+        figures = {each.name: getattr(self, each.name) for each in fields(self) if each.name != "leaf_rule"}
+        ways = self.leaf_rule.to_dict()["ways"]
+        return {"leaf": self.leaf, "rule": self.rule, "ways": ways} | figures | {"direction": self.direction}
+
+
+def drift_cells(
+    ranker: TreeRanker, leaf: NDArray[np.integer[Any]], is_new: NDArray[np.bool_], *, level: float
+) -> list[DriftCell]:
+    """All leaves of a tree with their held-out rows, largest differences first.
+
+    The leaves are fixed by the training rows of the tree, so the held-out rows test them fairly; p-values are adjusted
+    for the number of leaves. Sorted by the absolute two-sample z-statistic of the shares. `leaf` is that of each
+    held-out row, 0 = the first in the order of the ranker; intervals have the confidence 1 - level.
+    """
+    new = np.bincount(leaf[is_new], minlength=ranker.tree_.n_leaves)
+    reference = np.bincount(leaf[~is_new], minlength=ranker.tree_.n_leaves)
+    rules = leaf_rules(ranker.tree_, ranker.columns_, ranker.path_counts_)
+    p_value = fisher_p_values(reference, new)
+    adjusted = holm(p_value)
+    ratio, low, high = share_ratios(reference, new, level)
+    order = np.argsort(-np.abs(share_z(reference, new)), kind="stable")
+    return [
+        DriftCell(
+            leaf_rule=rules[i],
+            n_reference=int(reference[i]),
+            n_new=int(new[i]),
+            share_reference=float(reference[i] / reference.sum()),
+            share_new=float(new[i] / new.sum()),
+            ratio=float(ratio[i]),
+            ratio_low=float(low[i]),
+            ratio_high=float(high[i]),
+            p_value=float(p_value[i]),
+            p_adjusted=float(adjusted[i]),
+        )
+        for i in order
+    ]
+
+
+def share_z(reference: NDArray[np.int64], new: NDArray[np.int64]) -> NDArray[np.float64]:
+    """Difference of the shares of new and reference rows in each cell over its pooled standard error."""
+    n, m = reference.sum(), new.sum()
+    pooled = (reference + new) / (n + m)
+    error = np.sqrt(pooled * (1 - pooled) * (1 / n + 1 / m))
+    difference = new / m - reference / n
+    return np.divide(difference, error, out=np.zeros(len(new)), where=error > 0)
+
+
+def share_ratios(
+    reference: NDArray[np.int64], new: NDArray[np.int64], level: float
+) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
+    """Ratio of the shares in each cell, and the ends of its interval with confidence 1 - level.
+
+    The interval is that of the logarithm of the ratio, with 1/2 added to every count so that it exists for empty cells
+    too. It is widened to include the ratio.
+
+    References
+    ----------
+    S. D. Walter, "The distribution of Levin's measure of attributable risk", Biometrika 62, 1975.
+
+    Examples
+    --------
+    >>> [ends.round(2).tolist() for ends in share_ratios(np.array([10, 90]), np.array([30, 70]), 0.05)]
+    [[3.0, 0.78], [1.52, 0.68], [5.53, 0.9]]
+    """
+    n, m = int(reference.sum()), int(new.sum())
+    with np.errstate(divide="ignore", invalid="ignore"):
+        ratio = (new / m) / (reference / n)
+    centre = np.log((new + 0.5) / (m + 0.5)) - np.log((reference + 0.5) / (n + 0.5))
+    variance = 1 / (new + 0.5) - 1 / (m + 0.5) + 1 / (reference + 0.5) - 1 / (n + 0.5)
+    half = NormalDist().inv_cdf(1 - level / 2) * np.sqrt(variance)
+    return ratio, np.fmin(np.exp(centre - half), ratio), np.fmax(np.exp(centre + half), ratio)
 
 
 @dataclass(frozen=True)

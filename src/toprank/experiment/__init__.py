@@ -22,22 +22,16 @@ if TYPE_CHECKING:
     from toprank.experiment.store import Store
 
 _HOMES = {
-    "Leaderboard": "leaderboard",
-    "Method": "registry",
-    "Plan": "plan",
-    "PrequentialSplit": "prequential",
-    "Store": "store",
-    "Sweep": "registry",
-    "compare": "comparing",
-    "find_method": "registry",
-    "list_methods": "registry",
-    "make_entity_scorer": "column_scorers",
-    "make_money_scorer": "column_scorers",
-    "register": "registry",
-    "run": "runner",
-    "tune_mlfp": "metric_tuning",
-    "MetricTuning": "metric_tuning",
-    "write_evidence": "evidence",
+    "column_scorers": ("make_entity_scorer", "make_money_scorer"),
+    "comparing": ("compare",),
+    "evidence": ("write_evidence",),
+    "leaderboard": ("Leaderboard",),
+    "metric_tuning": ("MetricTuning", "tune_mlfp"),
+    "plan": ("Plan",),
+    "prequential": ("PrequentialSplit",),
+    "registry": ("Method", "Sweep", "find_method", "list_methods", "register"),
+    "runner": ("run",),
+    "store": ("Store",),
 }
 
 __all__ = [
@@ -61,8 +55,9 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    if name in _HOMES:
-        return getattr(import_module(f"toprank.experiment.{_HOMES[name]}"), name)
+    for home, names in _HOMES.items():
+        if name in names:
+            return getattr(import_module(f"toprank.experiment.{home}"), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 

@@ -25,15 +25,8 @@ from toprank.metrics._validation import check_choice, is_real
 class ColumnScorer:
     """A scorer, called as ``scorer(estimator, X, y)``.
 
-    Attributes
-    ----------
-    metric : callable
-    columns : mapping of str to str
-        The column of X for each argument of the metric that has one value per row.
-    period : str or None
-        The column of X with the periods to average over.
-    options : mapping of str to object
-        Further arguments of `per_period`.
+    `columns` names the column of X for each argument of the metric that has one value per row, `period` that with the
+    periods to average over; `options` are further arguments of `per_period`.
     """
 
     metric: Callable[..., float]

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from toprank.budget import cases_of_budget
 from toprank.datasets.frames import import_optional
 from toprank.experiment.leaderboard import BOOTSTRAPS, Leaderboard
 from toprank.experiment.measures import AT_CASES, RESAMPLED
@@ -60,18 +61,9 @@ def comparison_plan(
     path: str | Path, label: str, methods: Sequence[str] | None, share: float, protocol: Mapping[str, Any],
     time_limit: float | None,
 ) -> Plan:  # fmt: skip
-    """Plan that compares methods on one file, settings tuned inside the training rows.
+    """Plan that compares methods (None = `METHODS`) on one file, settings tuned inside the training rows.
 
-    Parameters
-    ----------
-    path, label : the file, and its column with the outcome
-    methods : names; None = `METHODS`
-    share : float
-        Share of the cases whose precision is measured.
-    protocol : mapping
-        As in a plan; see `folds_protocol` and `test_protocol`.
-    time_limit : float or None
-        Seconds per fit.
+    `share` of the cases is that whose precision is measured; `time_limit` is in seconds per fit.
     """
     names = list(dict.fromkeys(methods or METHODS))
     has_folds = protocol["kind"] == "kfold"
@@ -119,7 +111,7 @@ def run_within(store: Store, minutes: float | None, n_workers: int | None = None
     if len({trial.split for trial in missing}) == 1:  # nothing to plan ahead: no worker waits for a slow method
         groups = [[*groups[0], *groups[1]]]
     for i, group in enumerate(group for group in groups if group):
-        first, rest = _by_split(group)
+        first, rest = ([t for t in group if (t.split == group[0].split) == is_first] for is_first in (True, False))
         left = deadline - time.monotonic()
         if i and left < 1:
             return
@@ -136,8 +128,9 @@ def _affordable(store: Store, first: Sequence[Trial], rest: Sequence[Trial], sec
 
     The first method that finished its first split is always included: without one there is no leaderboard.
     """
+    outcomes = store.outcomes()
     spent = {trial.use.label: outcome["seconds_tune"] + outcome["seconds_fit"] + outcome["seconds_score"]
-             for trial, outcome in _finished(store, first)}  # fmt: skip
+             for trial in first if (outcome := outcomes.get(trial.id, {})).get("status") == "done"}  # fmt: skip
     chosen: list[str] = []
     for trial in first:
         label = trial.use.label
@@ -149,17 +142,6 @@ def _affordable(store: Store, first: Sequence[Trial], rest: Sequence[Trial], sec
             seconds -= need
     order = {label: i for i, label in enumerate(chosen)}
     return sorted((t for t in rest if t.use.label in order), key=lambda t: order[t.use.label])
-
-
-def _by_split(trials: Sequence[Trial]) -> tuple[list[Trial], list[Trial]]:
-    """Trials of the first split, and all others."""
-    split = trials[0].split if trials else ""
-    return [t for t in trials if t.split == split], [t for t in trials if t.split != split]
-
-
-def _finished(store: Store, trials: Sequence[Trial]) -> list[tuple[Trial, dict[str, Any]]]:
-    outcomes = store.outcomes()
-    return [(t, outcomes[t.id]) for t in trials if outcomes.get(t.id, {}).get("status") == "done"]
 
 
 def compare(
@@ -281,8 +263,6 @@ def _write_parquet(X: Any, outcome: np.ndarray, path: Path) -> str:
 
 def check_share(budget: int | float | None, n_cases: int, n_positives: int) -> float:
     """Budget as a share of the cases, rounded for use in a name."""
-    from toprank.budget import cases_of_budget
-
     return max(round(cases_of_budget(budget, n_cases, n_positives) / n_cases, 6), 1e-6)
 
 

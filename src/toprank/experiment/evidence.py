@@ -14,11 +14,10 @@ from typing import TYPE_CHECKING, Any
 
 from toprank.errors import InputError
 from toprank.experiment import summary
-from toprank.experiment.layout import ShownTable, make_table, spread
 from toprank.experiment.panel import NothingToCompareError
 from toprank.experiment.plan import Plan
 from toprank.experiment.store import Store
-from toprank.experiment.tables import to_markdown, write_table
+from toprank.experiment.tables import ShownTable, make_table, spread, to_markdown, write_table
 
 if TYPE_CHECKING:
     import polars

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import difflib
 import math
-import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -174,68 +173,6 @@ def finished(results: polars.DataFrame, measures: Iterable[str] = ()) -> polars.
     return rows.filter([pl.col(name).cast(pl.Float64).is_finite().fill_null(False) for name in measures])
 
 
-def incomplete(results: polars.DataFrame, measure: str = AP) -> polars.DataFrame:
-    """Trials that are missing from comparisons, counted by method, status and reason.
-
-    Returns
-    -------
-    polars.DataFrame
-        method, status ("failed", "timeout", "skipped"; "done" without a figure for the measure; "missing" for a
-        split of a data set that another method has), reason (first line of the error), n_trials, n_data_sets,
-        first (the first of them, as "data set, split"). Largest number of trials first.
-    """
-    import polars as pl
-
-    check_columns(results, ["dataset", "split", "method", "status", "error", measure])
-    good = set(finished(results, [measure]).select("dataset", "split", "method").iter_rows())
-    found = {
-        (*row[:3],): row[3:] for row in results.select("dataset", "split", "method", "status", "error").iter_rows()
-    }
-    methods = sorted({method for _, _, method in found})
-    counted: dict[tuple[str, str, str], list[tuple[str, str]]] = defaultdict(list)
-    for dataset, split in {(dataset, split) for dataset, split, _ in found}:
-        for method in methods:
-            if (dataset, split, method) in good:
-                continue
-            status, error = found.get((dataset, split, method), ("missing", "not run yet"))
-            reason = f"no figure of {measure}" if status == "done" else (error or "no reason given").strip()
-            counted[method, status, reason.partition("\n")[0]].append((dataset, split))
-    rows = [
-        (*key, len(trials), len({dataset for dataset, _ in trials}), ", ".join(sorted(trials, key=_natural)[0]))
-        for key, trials in sorted(counted.items(), key=lambda item: (-len(item[1]), item[0]))
-    ]
-    schema = {"method": pl.String, "status": pl.String, "reason": pl.String, "n_trials": pl.Int64,
-              "n_data_sets": pl.Int64, "first": pl.String}  # fmt: skip
-    return pl.DataFrame(rows, schema=schema, orient="row")
-
-
-def left_out(results: polars.DataFrame, measure: str = AP, methods: Sequence[str] | None = None) -> polars.DataFrame:
-    """Data sets with splits that a comparison leaves out, and the methods responsible.
-
-    Returns
-    -------
-    polars.DataFrame
-        dataset, n_splits, n_left_out, because_of (methods that lack a split), sorted by name.
-    """
-    import polars as pl
-
-    check_columns(results, ["dataset", "split", "method", measure])
-    rows = finished(results, [measure])
-    compared = set(rows["method"].unique().to_list() if methods is None else methods)
-    splits: dict[str, dict[str, set[str]]] = defaultdict(lambda: defaultdict(set))
-    for dataset, split in results.select("dataset", "split").iter_rows():
-        splits[dataset][split] |= set()
-    for dataset, split, method in rows.select("dataset", "split", "method").iter_rows():
-        splits[dataset][split].add(method)
-    found = []
-    for dataset in sorted(splits):
-        lacking = [compared - done for done in splits[dataset].values() if compared - done]
-        if lacking:
-            found.append((dataset, len(splits[dataset]), len(lacking), ", ".join(sorted(set().union(*lacking)))))
-    schema = {"dataset": pl.String, "n_splits": pl.Int64, "n_left_out": pl.Int64, "because_of": pl.String}
-    return pl.DataFrame(found, schema=schema, orient="row")
-
-
 def check_columns(frame: polars.DataFrame, names: Iterable[str]) -> None:
     """Raise ValueError at the first column that the frame lacks."""
     for name in names:
@@ -282,8 +219,3 @@ def _check_methods(methods: Sequence[str], known: list[str]) -> None:
             near = difflib.get_close_matches(name, known, 1, 0.5)
             hint = f"did you mean {near[0]!r}?" if near else "`incomplete` says what was not finished."
             raise InputError(f"The results hold no finished trial of a method {name!r}. Hint: {hint}")
-
-
-def _natural(trial: tuple[str, str]) -> list[Any]:
-    """Sorts "seed 2" before "seed 10"."""
-    return [[int(part) if part.isdecimal() else part for part in re.split(r"(\d+)", text)] for text in trial]

@@ -9,6 +9,7 @@ from __future__ import annotations
 import difflib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from importlib import import_module
 from importlib.util import find_spec
 from types import MappingProxyType
 from typing import Any, Literal
@@ -85,6 +86,32 @@ class Method:
     def missing_packages(self) -> list[str]:
         """Packages that are not installed."""
         return [name for name in self.packages if find_spec(name) is None]
+
+
+def recipe(
+    estimator: Callable[..., Any] | str,
+    /,
+    *given: Any,
+    words: tuple[str | None, str | None] = ("random_state", "n_jobs"),
+    **fixed: Any,
+) -> Callable[..., Any]:
+    """`make` of an estimator with some parameters other than its defaults; a setting overrides them.
+
+    Parameters
+    ----------
+    estimator : callable or str
+        "module:Class" names one of an optional package, which is imported when an estimator is made.
+    given, fixed : arguments of the estimator
+    words : what it calls the seed and the number of threads; None if it takes none
+    """
+
+    def make(random_state: Any = 0, n_jobs: int | None = 1, **setting: Any) -> Any:
+        module, _, name = estimator.partition(":") if isinstance(estimator, str) else ("", "", "")
+        made = getattr(import_module(module), name) if isinstance(estimator, str) else estimator
+        how = {word: value for word, value in zip(words, (random_state, n_jobs), strict=True) if word is not None}
+        return made(*given, **fixed | how | setting)
+
+    return make
 
 
 _METHODS: dict[str, Method] = {}

@@ -1,7 +1,7 @@
 """Tuning: which setting of a method is best, judging by the training rows alone.
 
-Work is shared: a fold's rows are encoded and binned once for all settings, and if one fit gives all values of a
-parameter (depths of a tree, rounds of a booster), there is only one fit.
+Work is shared: a fold's rows are encoded (`make_encoder`) and binned once for all settings, and if one fit gives all
+values of a parameter (depths of a tree, rounds of a booster), there is only one fit.
 """
 
 from __future__ import annotations
@@ -13,10 +13,14 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from sklearn.base import BaseEstimator, TransformerMixin
+from sklearn.compose import ColumnTransformer
+from sklearn.impute import SimpleImputer
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import FunctionTransformer, OneHotEncoder, StandardScaler
 
 from toprank.data.shared_table import SharedTable
 from toprank.errors import InputError
-from toprank.experiment.encoding import make_encoder
 from toprank.experiment.measures import score_of
 from toprank.experiment.plan import MethodUse, Protocol
 from toprank.experiment.registry import Method, Reads, find_method
@@ -24,6 +28,8 @@ from toprank.rankers.reading import as_read_by
 
 Setting = dict[str, Any]
 Folds = Sequence[tuple[np.ndarray, np.ndarray]]
+MAX_CATEGORIES = 100
+"""Maximum number of columns that one categorical column may become; the rarest categories share one."""
 
 
 @dataclass(frozen=True)
@@ -37,18 +43,7 @@ class Tuning:
 
 @dataclass(frozen=True)
 class Tuner:
-    """How one method is tuned on one set of training rows.
-
-    Attributes
-    ----------
-    method : Method
-    use : MethodUse
-    reads : {"frame", "numbers", "scaled"}
-    scoring : str
-    random_state : int
-    before_fit : callable
-        Called before every fit: the time limit starts here.
-    """
+    """How one method is tuned on one set of training rows; `before_fit` is called before every fit, for time limits."""
 
     method: Method
     use: MethodUse
@@ -202,3 +197,48 @@ def scores_of(model: Any, X: Any) -> np.ndarray:
     if hasattr(model, "predict_proba"):
         return np.asarray(model.predict_proba(X), np.float64)[:, 1]
     return np.asarray(model.predict(X), np.float64)
+
+
+# --- encoding -----------------------------------------------------------------------------------------------------
+
+
+def make_encoder(reads: Reads) -> BaseEstimator:
+    """Transformer from a data frame to what a method reads.
+
+    Numbers: numeric columns first, missing values replaced by the median and flagged in a column of their own; then one
+    column per category, with missing values as a category. Scaled: the numeric columns at mean 0 and deviation 1.
+    """
+    return FunctionTransformer() if reads == "frame" else FrameEncoder(is_scaled=reads == "scaled")
+
+
+class FrameEncoder(TransformerMixin, BaseEstimator):
+    """Numbers of a data frame: numeric columns, flags of missing values, one column per category."""
+
+    def __init__(self, is_scaled: bool = False):
+        self.is_scaled = is_scaled
+
+    def fit(self, X: Any, y: Any = None) -> FrameEncoder:
+        """Learn medians, scales and categories of the training rows."""
+        numeric = [name for name in X.columns if X[name].dtype.kind in "fiu"]
+        others = [name for name in X.columns if name not in numeric]
+        steps: list[Any] = [SimpleImputer(strategy="median", add_indicator=True, keep_empty_features=True)]
+        if self.is_scaled:
+            steps.append(StandardScaler())
+        one_hot = OneHotEncoder(
+            handle_unknown="infrequent_if_exist", max_categories=MAX_CATEGORIES, sparse_output=False
+        )
+        self.transformer_ = ColumnTransformer([
+            ("numbers", make_pipeline(*steps), numeric),
+            ("categories", make_pipeline(FunctionTransformer(_as_text), one_hot), others),
+        ])  # fmt: skip
+        self.transformer_.set_output(transform="default").fit(X)
+        return self
+
+    def transform(self, X: Any) -> np.ndarray:
+        """Return the numbers as float64 in C order."""
+        return np.ascontiguousarray(self.transformer_.transform(X), np.float64)
+
+
+def _as_text(frame: Any) -> Any:
+    """Categories as text; missing values become the category "(missing)"."""
+    return frame.astype(object).where(frame.notna(), "(missing)").astype(str)

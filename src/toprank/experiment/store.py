@@ -17,9 +17,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn, Self, TypeVar
 
 from toprank.errors import InputError
-from toprank.experiment.data import content_of
-from toprank.experiment.plan import Plan, Trial, measure_columns
-from toprank.experiment.trial import Outcome
+from toprank.experiment.measures import find_measure
+from toprank.experiment.plan import Plan, Trial
+from toprank.experiment.trial import Outcome, content_of
 
 if TYPE_CHECKING:
     import polars
@@ -106,7 +106,7 @@ class Store:
         if not self._connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]:
             for statement in SCHEMA:
                 self._connection.execute(statement)
-            self._put_fact("format", FORMAT)
+            self._put("facts", "format", FORMAT)
         elif self._format() == WITHOUT_CHECKSUMS:
             facts = self._connection.execute("SELECT name, value FROM facts WHERE name <> 'format'").fetchall()
             trials = self._connection.execute("SELECT id, status, outcome FROM trials").fetchall()
@@ -114,9 +114,9 @@ class Store:
                 self._connection.execute(f"DROP TABLE {name}")
                 self._connection.execute(statement)
             for row in (("format", FORMAT), *facts):
-                self._put_fact(*row)
+                self._put("facts", *row)
             for row in trials:
-                self._put_trial(*row)
+                self._put("trials", *row)
 
     def _format(self) -> str | None:
         row = self._connection.execute("SELECT value FROM facts WHERE name = 'format'").fetchone()
@@ -183,13 +183,9 @@ class Store:
             f"{self.path} is damaged: {error}. Hint: restore a copy of it, or run the plan in a new folder."
         ) from error
 
-    def _put_fact(self, name: str, value: str) -> None:
-        row = (name, value)
-        self._connection.execute("INSERT OR REPLACE INTO facts VALUES (?, ?, ?)", (*row, _checksum(*row)))
-
-    def _put_trial(self, trial_id: str, status: str, outcome: str) -> None:
-        row = (trial_id, status, outcome)
-        self._connection.execute("INSERT OR REPLACE INTO trials VALUES (?, ?, ?, ?)", (*row, _checksum(*row)))
+    def _put(self, table: str, *row: str) -> None:
+        places = ", ".join("?" for _ in (*row, "checksum"))
+        self._connection.execute(f"INSERT OR REPLACE INTO {table} VALUES ({places})", (*row, _checksum(*row)))
 
     def _fact(self, name: str) -> str | None:
         """A fact, or None; StoreError if it is damaged."""
@@ -211,7 +207,7 @@ class Store:
         return value if is_whole else None
 
     def _keep_fact(self, name: str, value: str) -> None:
-        self._patiently(lambda: self._put_fact(name, value), writes=True)
+        self._patiently(lambda: self._put("facts", name, value), writes=True)
 
     # --- the plan -----------------------------------------------------------------------------------------------
 
@@ -235,8 +231,8 @@ class Store:
                     f"{self.path} belongs to the plan {name!r}, found a plan named {plan.name!r}. "
                     "Hint: choose another folder with --out."
                 )
-            self._put_fact("plan", json.dumps(content))
-            self._put_fact("folder", where)
+            self._put("facts", "plan", json.dumps(content))
+            self._put("facts", "folder", where)
 
         self._patiently(put, writes=True)
         self._compare_content(plan, folder)
@@ -283,7 +279,7 @@ class Store:
     def keep(self, trial: Trial, outcome: Outcome) -> None:
         """Write an outcome; it is on disk when this returns."""
         text = json.dumps(outcome)
-        self._patiently(lambda: self._put_trial(trial.id, outcome["status"], text), writes=True)
+        self._patiently(lambda: self._put("trials", trial.id, outcome["status"], text), writes=True)
 
     def outcomes(self) -> dict[str, Outcome]:
         """Outcome of every trial in the file, by id; damaged ones are left out, with a warning that names them."""
@@ -340,10 +336,10 @@ class Store:
         import polars as pl
 
         plan, outcomes = self.plan, self.outcomes()
-        columns = [*measure_columns(plan.measures), "average_precision_train"]
-        schema = _schema(columns)
+        columns = [column for name in plan.measures for column in find_measure(name).columns]
+        columns.append("average_precision_train")
         rows = [_row(trial, outcomes[trial.id], columns) for trial in _in_order(plan) if trial.id in outcomes]
-        return pl.DataFrame(rows, schema=schema, orient="row")
+        return pl.DataFrame(rows, schema=_schema(columns), orient="row")
 
     def profiles(self) -> polars.DataFrame:
         """One row per trial and value of the profiled parameter."""

@@ -1,30 +1,45 @@
-"""One trial from start to end: read, split, tune, fit, measure. The test rows are used once, at the end."""
+"""One trial from start to end: read, split, tune, fit, measure. The test rows are used once, at the end.
+
+Also owns the memory limit of a trial, and `check_plan`, which finds errors that would fail every trial before the
+first one runs.
+"""
 
 from __future__ import annotations
 
 import contextlib
+import hashlib
+import os
 import time
 import traceback
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
+from functools import lru_cache
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
+from sklearn.model_selection import StratifiedKFold, train_test_split
 
 from toprank.data.shared_table import SharedTable
-from toprank.experiment.data import load_cases
-from toprank.experiment.encoding import make_encoder
+from toprank.errors import InputError
 from toprank.experiment.measures import figures_of, score_of
-from toprank.experiment.memory import out_of_memory
-from toprank.experiment.plan import Trial
-from toprank.experiment.protocol import make_split
+from toprank.experiment.plan import MethodUse, Plan, PlanTable, Protocol, Trial
 from toprank.experiment.registry import find_method
-from toprank.experiment.search import Tuner, rows_of, scores_of
+from toprank.experiment.search import Tuner, make_encoder, rows_of, scores_of
+
+try:
+    import resource
+except ImportError:  # Windows has no such limits
+    resource = None  # type: ignore[assignment]
 
 Outcome = dict[str, Any]
 """The stored result of a trial: plain values only."""
+
+GIGABYTE = 10**9
+SHARE_OF_MACHINE = 0.9
+CONTAINER_LIMITS = ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes")
+"""Files that hold the memory limit of a container."""
 
 
 class TimeLimitError(Exception):
@@ -40,13 +55,8 @@ def run_trial(
 ) -> Outcome:
     """Outcome of a trial. Raises only on interrupts: an error is an outcome too.
 
-    Parameters
-    ----------
-    trial : Trial
-    folder : where to find tables by name
-    before_fit : called before every fit; it may raise TimeLimitError
-    is_alone : bool
-        False if other trials run in parallel threads: warnings, which all threads share, are then left alone.
+    Tables by name are in `folder`; `before_fit` may raise TimeLimitError. If other trials run in parallel threads
+    (`is_alone=False`), warnings, which all threads share, are left alone.
     """
     try:
         missing = find_method(trial.use.method).missing_packages
@@ -119,3 +129,221 @@ def _profile(
                 ap = score_of("average_precision", y_test, score)
                 out.append({"parameter": parameter, "value": values[position], "average_precision": ap})
     return out
+
+
+# --- tables -------------------------------------------------------------------------------------------------------
+
+
+class Cases(NamedTuple):
+    """Features and outcome of a table."""
+
+    X: Any
+    y: np.ndarray
+
+
+def load_cases(table: PlanTable, folder: str | Path | None = None) -> Cases:
+    """Cases of a table of a plan; the last few are remembered."""
+    frozen = ((key, tuple(value) if isinstance(value, list) else value) for key, value in table.source.items())
+    return _load(tuple(sorted(frozen)), str(folder or ""))
+
+
+def content_of(table: PlanTable, folder: str | Path | None = None) -> str | None:
+    """Hash of a table's file; None where there is none to be read."""
+    from toprank.datasets.files import find_file
+
+    if "openml" in table.source:
+        return None
+    try:
+        path = find_file(table.source.get("path", table.source.get("name")), folder)
+        return hashlib.sha256(path.read_bytes()).hexdigest()[:16]
+    except (OSError, ValueError):
+        return None
+
+
+@lru_cache(maxsize=3)
+def _load(entries: tuple[tuple[str, Any], ...], folder: str) -> Cases:
+    source: Mapping[str, Any] = dict(entries)
+    cases = _from_openml(source) if "openml" in source else _from_file(source, folder or None)
+    drop = [source["drop"]] if isinstance(source.get("drop"), str) else list(source.get("drop", ()))
+    missing = [name for name in drop if name not in cases.X.columns]
+    if missing:
+        raise InputError(f"The column {missing[0]!r} is to be dropped, but the table has {list(cases.X.columns)[:20]}.")
+    return Cases(cases.X.drop(columns=drop), cases.y)
+
+
+def _from_file(source: Mapping[str, Any], folder: str | None) -> Cases:
+    from toprank.datasets import load
+
+    found = load(source.get("path", source.get("name")), label=source.get("label", "label"),
+                 pos_label=source.get("positive"), folder=folder)  # fmt: skip
+    return Cases(found.X, found.y.astype(np.int64))
+
+
+def _from_openml(source: Mapping[str, Any]) -> Cases:
+    """Cases of an OpenML data set: the label column it names, or the default target; the rarer class is positive."""
+    from sklearn.datasets import fetch_openml
+
+    bunch = fetch_openml(data_id=int(source["openml"]), as_frame=True, parser="auto",
+                         target_column=source.get("label", "default-target"))  # fmt: skip
+    values = bunch.target.astype(str)
+    counts = values.value_counts()
+    if len(counts) != 2:
+        raise InputError(
+            f"The label of OpenML data set {source['openml']} has {len(counts)} values, expected two. "
+            "Hint: name another label column."
+        )
+    positive = str(source.get("positive", counts.idxmin()))
+    if positive not in counts.index:
+        raise InputError(
+            f"The label of OpenML data set {source['openml']} has no value {positive!r}: {list(counts.index)}."
+        )
+    return Cases(bunch.data, (values == positive).to_numpy().astype(np.int64))
+
+
+# --- splits -------------------------------------------------------------------------------------------------------
+
+
+class Split(NamedTuple):
+    """Row positions: training and test rows, and (inside, held out) positions among the training rows."""
+
+    train: np.ndarray
+    test: np.ndarray
+    folds: list[tuple[np.ndarray, np.ndarray]]
+
+
+def make_split(protocol: Protocol, cases: Cases, seed: int, fold: int) -> Split:
+    """Rows of one split of a protocol; the same every time."""
+    rows, y = np.arange(len(cases.y)), cases.y
+    random: Any = seed
+    if protocol.kind == "published":  # one generator for the holdout and the folds, as in the paper's code
+        random = np.random.RandomState(seed)
+    if protocol.kind in ("holdout", "published"):
+        train, test = train_test_split(rows, test_size=protocol.test_size, stratify=y, random_state=random)
+    elif protocol.kind == "kfold":
+        outer = StratifiedKFold(protocol.n_splits, shuffle=True, random_state=seed)
+        train, test = list(outer.split(rows.reshape(-1, 1), y))[fold - 1]
+    elif protocol.kind == "given":
+        train, test = rows[: -protocol.test], rows[-protocol.test :]
+        if len(train) == 0:
+            raise InputError(f"The table has {len(rows):,} rows, all of them in the test part of {protocol.test:,}.")
+    else:
+        train, test = _window(protocol, cases, fold)
+    n_folds = min(protocol.inner_splits, int(np.bincount(y[train], minlength=2).min()))
+    if n_folds < 2:
+        raise InputError(
+            f"The training part has {int(y[train].sum())} positives and {int((1 - y[train]).sum())} negatives, "
+            "expected at least 2 of each for cross-validation. Hint: use a smaller test part."
+        )
+    inner = StratifiedKFold(n_folds, shuffle=True, random_state=random)
+    return Split(train, test, list(inner.split(train.reshape(-1, 1), y[train])))
+
+
+def _window(protocol: Protocol, cases: Cases, fold: int) -> tuple[np.ndarray, np.ndarray]:
+    import pandas as pd
+
+    from toprank.experiment.prequential import PrequentialSplit
+
+    if protocol.time not in cases.X.columns:
+        found = ", ".join(map(str, cases.X.columns[:20]))
+        raise InputError(f"'time' of the protocol names the column {protocol.time!r}, the table has {found}.")
+    times = cases.X[protocol.time]
+    if times.dtype.kind not in "iufM":  # dates come as text
+        times = pd.to_datetime(times, format="ISO8601")
+    splitter = PrequentialSplit(protocol.train, protocol.gap, protocol.test, times=times.to_numpy(),
+                                n_splits=protocol.n_splits, label_delay=protocol.label_delay)  # fmt: skip
+    windows = list(splitter.split(cases.X, cases.y))
+    if fold > len(windows):
+        raise InputError(f"Window {fold} was asked for, but the times give {len(windows)}. Hint: lower n_splits.")
+    return windows[fold - 1]
+
+
+# --- memory -------------------------------------------------------------------------------------------------------
+
+
+def machine_memory() -> int | None:
+    """Bytes of memory of this machine or container; None if unknown."""
+    found = []
+    with contextlib.suppress(AttributeError, ValueError, OSError):
+        found.append(os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"))
+    for file in CONTAINER_LIMITS:
+        with contextlib.suppress(OSError, ValueError):  # the word "max" = no limit
+            found.append(int(Path(file).read_text(encoding="ascii")))
+    return min(found, default=None)
+
+
+def cap_in_bytes(limit: float | str | None) -> int | None:
+    """Limit in bytes for `trial_memory` of a protocol; None = no limit."""
+    if limit is None:
+        return None
+    if isinstance(limit, str):  # "auto"
+        memory = machine_memory()
+        return None if memory is None else int(SHARE_OF_MACHINE * memory)
+    return int(limit * GIGABYTE)
+
+
+@contextlib.contextmanager
+def memory_cap(limit: float | str | None) -> Iterator[None]:
+    """Limit the memory of this process inside the block; no effect if the system has no such limit.
+
+    On Linux, RLIMIT_DATA counts all private memory that can be written to, wherever it was allocated.
+    """
+    cap = cap_in_bytes(limit)
+    if resource is None or cap is None:
+        yield
+        return
+    before, highest = resource.getrlimit(resource.RLIMIT_DATA)
+    if highest != resource.RLIM_INFINITY:
+        cap = min(cap, highest)
+    resource.setrlimit(resource.RLIMIT_DATA, (cap, highest))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_DATA, (before, highest))
+
+
+def out_of_memory(limit: float | str | None) -> str:
+    """Reason for a trial that ran out of memory."""
+    cap = cap_in_bytes(limit)
+    return "out of memory" if cap is None else f"out of memory (trial_memory: {cap / GIGABYTE:.3g} GB)"
+
+
+# --- before the first trial ---------------------------------------------------------------------------------------
+
+
+def check_plan(plan: Plan, folder: str | Path | None = None) -> None:
+    """Raise ValueError if a table cannot be read or a method does not accept its parameters.
+
+    Tables from OpenML are not fetched, and methods whose package is not installed are skipped.
+    """
+    for table in plan.tables:
+        if "openml" not in table.source:
+            try:
+                load_cases(table, folder)
+            except (ValueError, TypeError, OSError) as error:
+                raise InputError(f"Table {table.name!r}: {error}") from None
+    for use in plan.methods:
+        if not find_method(use.method).missing_packages:
+            with quiet():
+                _check_parameters(use)
+
+
+def _check_parameters(use: MethodUse) -> None:
+    """Make an estimator with the first setting and the first value of each profiled parameter."""
+    names = {*use.parameters, *use.space, *use.profile}
+    first = {name: values["low"] if isinstance(values, dict) else values[0] for name, values in use.space.items()}
+    first |= {name: values[0] for name, values in use.profile.items()}
+    if "n_jobs" in names:
+        raise InputError(
+            f"Method {use.label!r}: a plan cannot set 'n_jobs', because every fit has one thread and trials run in "
+            "parallel. Hint: set the number of parallel trials of the run (--jobs)."
+        )
+    try:
+        find_method(use.method).make(n_jobs=1, **{"random_state": 0, **use.parameters, **first})
+    except TypeError as error:
+        word = str(error).split("'")[1] if "unexpected keyword argument" in str(error) else None
+        if word not in names:
+            raise
+        raise InputError(
+            f"Method {use.label!r}: {find_method(use.method).title} has no parameter {word!r}. "
+            f"Hint: it is usually tuned by {', '.join(find_method(use.method).space) or 'nothing'}."
+        ) from None

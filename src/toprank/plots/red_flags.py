@@ -13,9 +13,8 @@ from toprank.plots.display import Display
 from toprank.plots.inputs import check_figures, read_columns
 from toprank.plots.style import FAINT, INK, PALETTE, SMALL_SIZE, drawing, dress_axes, text_width, wrap, write_title
 from toprank.rankers.points.card_text import points_text
-from toprank.rankers.points.flag_text import CORRECTIONS, condition_texts, own_conditions, rule_lines, start_text
 from toprank.rankers.points.flags import flags_text, joined
-from toprank.rankers.points.score_text import rate_text
+from toprank.rankers.points.pages import CORRECTIONS, condition_texts, own_conditions, rate_text, rule_lines, start_text
 from toprank.words.counts import count
 from toprank.words.visible import visible
 

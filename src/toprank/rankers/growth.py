@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from toprank._compat import Interval, Options, StrOptions
-from toprank._core.criteria import split_gain
+from toprank._core.splitting import split_gain
 from toprank._core.threads import Threads
 from toprank.data.binned_cases import BinnedCases
 from toprank.rankers.base import RANKER_CONSTRAINTS

@@ -9,9 +9,9 @@ from typing import Any, Self
 
 import numpy as np
 
-from toprank._core.additive import add_covers, shapley_values, sum_trees
 from toprank._core.dtypes import CATEGORY, CONDITION, LEAF, NODE, NUMERIC
 from toprank._core.threads import Threads
+from toprank._core.traverse import add_covers, shapley_values, sum_trees
 from toprank.errors import InputError
 from toprank.tree.bin_mapper import as_block, row_blocks
 from toprank.tree.structure import parents_of

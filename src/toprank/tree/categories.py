@@ -8,7 +8,7 @@ from functools import cache
 import numpy as np
 
 from toprank._core.dtypes import ENTROPY
-from toprank._core.levels import FEW_LEVELS, honest_gain
+from toprank._core.splitting import FEW_LEVELS, honest_gain
 from toprank.tree.weights import RowWeights
 
 N_HALVINGS = 4

@@ -18,25 +18,13 @@ if TYPE_CHECKING:
     from toprank.workflow.versions import ModelChanges, VersionComparison, compare_versions
 
 _HOMES = {
-    "AtDepth": "toprank.workflow.judging",
-    "CalledCases": "toprank.workflow.judging",
-    "CurveRow": "toprank.workflow.curves",
-    "CurveTable": "toprank.workflow.curves",
-    "Distillation": "toprank.workflow.distilling",
-    "Gains": "toprank.workflow.judging",
-    "Judgement": "toprank.workflow.judging",
-    "LoneColumn": "toprank.workflow.leaks",
-    "ModelChanges": "toprank.workflow.versions",
-    "Recommendation": "toprank.workflow.advice",
-    "VersionComparison": "toprank.workflow.versions",
-    "check_main_column": "toprank.workflow.leaks",
-    "compare": "toprank.experiment.comparing",
-    "compare_versions": "toprank.workflow.versions",
-    "curve_table": "toprank.workflow.curves",
-    "distill": "toprank.workflow.distilling",
-    "gains": "toprank.workflow.judging",
-    "judge": "toprank.workflow.judging",
-    "recommend": "toprank.workflow.advice",
+    "toprank.experiment.comparing": ("compare",),
+    "toprank.workflow.advice": ("Recommendation", "recommend"),
+    "toprank.workflow.curves": ("CurveRow", "CurveTable", "curve_table"),
+    "toprank.workflow.distilling": ("Distillation", "distill"),
+    "toprank.workflow.judging": ("AtDepth", "CalledCases", "Gains", "Judgement", "gains", "judge"),
+    "toprank.workflow.leaks": ("LoneColumn", "check_main_column"),
+    "toprank.workflow.versions": ("ModelChanges", "VersionComparison", "compare_versions"),
 }
 
 __all__ = [
@@ -63,8 +51,9 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    if name in _HOMES:
-        return getattr(import_module(_HOMES[name]), name)
+    for home, names in _HOMES.items():
+        if name in names:
+            return getattr(import_module(home), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 

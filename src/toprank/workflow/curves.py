@@ -63,16 +63,13 @@ class CurveRow:
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values, with alerts, found and false alarms at the top level."""
-        out: dict[str, Any] = {"point": self.point, "cost_ratio": self.cost_ratio, "leaves": self.leaves}
-        return out | asdict(self.counts) | {
-            "recall": self.recall,
-            "false_positive_rate": self.false_positive_rate,
-            "precision": self.precision,
-            "training": asdict(self.training),
-            "moved": None if self.moved is None else self.moved._asdict(),
-            "is_dominated": self.is_dominated,
-            "held_out_is_dominated": self.held_out_is_dominated,
-        }  # fmt: skip
+        out: dict[str, Any] = {}
+        for name, value in vars(self).items():
+            if name == "counts":
+                out |= asdict(value)
+            else:
+                out[name] = asdict(value) if name == "training" else value
+        return out | {"moved": None if self.moved is None else self.moved._asdict()}
 
 
 @dataclass(frozen=True)
@@ -104,15 +101,9 @@ class CurveTable:
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values."""
-        return {
-            "judged_by": self.judged_by,
-            "n_cases": self.n_cases,
-            "n_positives": self.n_positives,
-            "hull_area": self.hull_area,
-            "base_point": self.base_point,
-            "points": [row.to_dict() for row in self.rows],
-            "chosen": self.chosen,
-        }
+        out = vars(self) | {"points": [row.to_dict() for row in self.rows]}
+        return {name: out[name] for name in ("judged_by", "n_cases", "n_positives", "hull_area", "base_point", "points",
+                                             "chosen")}  # fmt: skip
 
 
 def curve_table(curve: CostOptimalCurve) -> CurveTable:
@@ -133,21 +124,22 @@ def curve_table(curve: CostOptimalCurve) -> CurveTable:
     True
     """
     points = judged_points(curve)
+    found = [_counts(points, i) for i in range(len(curve.path_))]
     rows = tuple(
         CurveRow(
             point=i,
             cost_ratio=point.cost_ratio,
             leaves=point.tree.n_leaves_,
-            counts=_counts(points, i),
+            counts=counts,
             recall=float(points.true_positive_rate[i]),
             false_positive_rate=float(points.false_positive_rate[i]),
-            precision=_precision(points, i),
+            precision=counts.found / counts.alerts if counts.alerts > 0 else None,
             training=_counts(curve.points_, i),
             moved=point.moved,
             is_dominated=point.is_dominated,
             held_out_is_dominated=point.held_out_is_dominated,
         )
-        for i, point in enumerate(curve.path_)
+        for i, (point, counts) in enumerate(zip(curve.path_, found, strict=True))
     )
     return CurveTable(
         judged_by=curve.held_out_by_,
@@ -168,11 +160,6 @@ def judged_points(curve: CostOptimalCurve) -> OperatingPoints:
 def _counts(points: OperatingPoints, i: int) -> Counts:
     false_alarms, found = float(points.false_positives[i]), points.positives - float(points.false_negatives[i])
     return Counts(found + false_alarms, found, false_alarms)
-
-
-def _precision(points: OperatingPoints, i: int) -> float | None:
-    counts = _counts(points, i)
-    return counts.found / counts.alerts if counts.alerts > 0 else None
 
 
 def choice_dict(selection: Selection | None) -> dict[str, Any] | None:

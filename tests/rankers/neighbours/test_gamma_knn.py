@@ -327,7 +327,7 @@ def test_synthetic_positives_have_a_gamma_of_their_own(k, tmp_path):
 
 
 def test_both_gammas_are_at_least_as_good_as_the_grid():
-    from toprank.rankers.neighbours.synthetic import joint_ratio, ratio_beside, tune_both
+    from toprank.rankers.neighbours.gamma_knn import joint_ratio, ratio_beside, tune_both
 
     rng = np.random.default_rng(0)
     n, j = 300, 2

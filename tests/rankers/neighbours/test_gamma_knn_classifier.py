@@ -21,7 +21,7 @@ from ranker_cases import FORMS, cases, fewer, make_cases
 from toprank import GammaKNN, GammaKNNClassifier, InputError, load
 from toprank.data.cases import sample_cases, sample_classes
 from toprank.rankers.neighbours import gamma_knn_classifier
-from toprank.rankers.neighbours.class_tuning import CLASS_MEASURES, ClassVotes, class_gamma_curve, tune_gammas
+from toprank.rankers.neighbours.tuning import CLASS_MEASURES, ClassVotes, class_gamma_curve, tune_gammas
 
 SCORES = {
     "f1_macro": lambda y, called: f1_score(y, called, average="macro", zero_division=0.0),

@@ -13,8 +13,8 @@ from sklearn.model_selection import GridSearchCV
 from toprank import MLFP, GammaKNN, InputError, load
 from toprank._core.threads import Threads
 from toprank.experiment.metric_tuning import tune_mlfp
-from toprank.rankers.neighbours.bounds import evaluate_bound
 from toprank.rankers.neighbours.known import KnownCases, Votes, ratios
+from toprank.rankers.neighbours.mlfp import evaluate_bound
 
 
 def make_rare(n=240, n_positive=30, d=5, seed=0):

@@ -1,6 +1,7 @@
 """Pages of points: whoever sees nothing but the page can score a case by hand, and knows what the score means."""
 
 import re
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
@@ -12,9 +13,8 @@ from toprank.budget import Cutoff
 from toprank.explain.conditions import Condition
 from toprank.metrics.hit_rates import HitRates
 from toprank.rankers.points.card import Card, Shape
-from toprank.rankers.points.flag_text import page
 from toprank.rankers.points.flags import Flag, Flags
-from toprank.rankers.points.score_text import Meaning, rate_lines, rate_text, round_steps, share_text, shown_scores
+from toprank.rankers.points.pages import flags_page, rate_lines, rate_text, round_steps, share_text, shown_scores
 from toprank.rankers.unseen import HeldOut, Unseen, rates_of_training
 from toprank.tree.columns import Column
 
@@ -61,7 +61,16 @@ CARD = Card(
 RATES = HitRates(
     np.array([-30, -10, 25]), np.array([0.001, 0.05, 0.6]), np.array([1000, 100, 10]), 2.0, "out of bag", 0.3, np.nan
 )
-MEANING = Meaning(CARD.scale_text(), RATES, Cutoff(50, 52, 12.0, 0.5, 0.3, 0.2, 0.4), 10_000, 120, "fraud")
+CUTOFF = Cutoff(50, 52, 12.0, 0.5, 0.3, 0.2, 0.4)
+
+
+def page(flags, card, columns, *, rates=RATES, cutoff=CUTOFF, exact=False):
+    """The page of a model with these rules and points."""
+    model = SimpleNamespace(
+        flags_=flags, card_=card, columns_=columns, rates_=rates, cutoff_=cutoff, n_cases_=10_000, n_positives_=120,
+        classes_=["fair", "fraud"], positive_index_=1,
+    )  # fmt: skip
+    return flags_page(model, exact=exact)
 
 
 def make_rows(n=600, seed=0):
@@ -88,7 +97,7 @@ def make_rows(n=600, seed=0):
 def test_a_case_is_scored_by_hand_as_by_the_model(exact):
     X, cases = make_rows()
     score = CARD.decision_function(X) + FLAGS.decision_function(X)
-    read = Page(page(FLAGS, CARD, COLUMNS, MEANING, exact=exact), [column.name for column in COLUMNS])
+    read = Page(page(FLAGS, CARD, COLUMNS, exact=exact), [column.name for column in COLUMNS])
     assert [read.score(case) for case in cases] == score.tolist()
 
 
@@ -126,7 +135,7 @@ above the value before it, up to and including 10.
 
 
 def test_the_whole_page():
-    text = page(FLAGS, CARD, COLUMNS, MEANING)
+    text = page(FLAGS, CARD, COLUMNS)
     assert text == PAGE
     assert max(map(len, text.splitlines())) <= 100
 
@@ -143,20 +152,19 @@ def test_a_long_list_of_categories_says_what_it_leaves_out():
     town = Column("town", tuple(f"town {i}" for i in range(60)))
     points = np.repeat([3.0, 1.0, 0.0], [15, 20, 25])
     card = Card((Shape(0, np.zeros(0), points, is_categorical=True),))
-    text = page(Flags((), 1), card, [town], MEANING)
+    text = page(Flags((), 1), card, [town])
     assert "one of 15 (town 0, " in text
     assert re.sub(r"\s+", " ", text).count("town 11, ...): +3") == 1
     assert "all others: 0" in text
     assert text.endswith("Shortened: to_text(exact=True) has every column and category, with all digits.")
-    exact = page(Flags((), 1), card, [town], MEANING, exact=True)
+    exact = page(Flags((), 1), card, [town], exact=True)
     assert "Shortened" not in exact
     assert all(f'"town {i}": ' in exact or f"town {i}: " in exact for i in range(60))
 
 
 def test_a_page_without_rates_of_new_cases_says_so():
     rates = HitRates([-30, 25], [0.001, 0.6], [1000, 10], 2.0, "training", np.nan, np.nan)
-    meaning = Meaning("points are log-odds", rates, Cutoff(50, 52, 12.0, 0.5), 10_000, 120, True)
-    text = re.sub(r"\s+", " ", page(FLAGS, CARD, COLUMNS, meaning))
+    text = re.sub(r"\s+", " ", page(FLAGS, CARD, COLUMNS, rates=rates, cutoff=Cutoff(50, 52, 12.0, 0.5)))
     assert "training rate at this score" in text
     assert "in training 50.0 % were hits, 1.2 % overall; expect fewer." in text
     assert "training rate: hits / cases" in text
@@ -164,7 +172,7 @@ def test_a_page_without_rates_of_new_cases_says_so():
 
 
 def test_a_model_without_rules_and_points():
-    text = page(Flags((), 2), Card((), -3.0), COLUMNS, MEANING)
+    text = page(Flags((), 2), Card((), -3.0), COLUMNS)
     assert text.startswith("A case starts at -3 and gets nothing else")
 
 

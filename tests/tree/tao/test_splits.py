@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from ranker_cases import fewer
 from tao_cases import blobs, goes_left, make_problem, tao_cases
 from toprank._core.dtypes import CATEGORY, NUMERIC, OBLIQUE
-from toprank._core.levels import FEW_LEVELS
+from toprank._core.splitting import FEW_LEVELS
 from toprank.tree.categories import CategorySearch
 from toprank.tree.tao import splits as tao_splits
 from toprank.tree.tao.splits import Care, Split, best_axis, best_threshold, choose_levels, fitted_sum, numeric_candidate

@@ -9,15 +9,8 @@ from __future__ import annotations
 # The order of imports is the order of registration, which is the order of lists and tables.
 # isort: off
 from toprank.experiment.methods import own as own
-from toprank.experiment.methods import own_boosters as own_boosters
-from toprank.experiment.methods import points as points
-from toprank.experiment.methods import gamma_neighbours as gamma_neighbours
 from toprank.experiment.methods import trees as trees
-from toprank.experiment.methods import forests as forests
 from toprank.experiment.methods import linear as linear
-from toprank.experiment.methods import additive as additive
 from toprank.experiment.methods import boosting as boosting
-from toprank.experiment.methods import boosted_rankers as boosted_rankers
 from toprank.experiment.methods import balanced as balanced
 from toprank.experiment.methods import neighbours as neighbours
-from toprank.experiment.methods import metric_learning as metric_learning

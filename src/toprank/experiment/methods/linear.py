@@ -1,4 +1,4 @@
-"""Logistic regression: L1, L2, with balanced classes, and on splines of the columns."""
+"""Models that add up: logistic regression, L1, L2, balanced or on splines, and the explainable boosting machine."""
 
 from __future__ import annotations
 
@@ -11,31 +11,16 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import SplineTransformer
 
-from toprank.experiment.methods.sizes import coefficients
-from toprank.experiment.registry import Method, register
+from toprank.experiment.methods.own import last_step
+from toprank.experiment.registry import Method, recipe, register
 
-INVERSE_PENALTIES = (0.001, 0.01, 0.1, 1.0, 10.0, 100.0)
-SPARSE_PENALTIES = (0.03, 0.1, 0.3, 1.0, 3.0, 10.0)
-MAX_ITERATIONS = 10_000
-"""Far more than scaled columns need, so that no fit stops early."""
+PENALTIES = {"C": (0.001, 0.01, 0.1, 1.0, 10.0, 100.0)}
+REGRESSION: dict[str, Any] = {"words": ("random_state", None), "max_iter": 10_000}
+"""One thread, and far more iterations than scaled columns need, so that no fit stops early."""
 
 N_KNOTS = 5
 
-
-def make_l2(random_state: Any = 0, n_jobs: int | None = 1, **setting: Any) -> LogisticRegression:
-    """L2-penalised regression; always single-threaded."""
-    return LogisticRegression(**{"random_state": random_state, "max_iter": MAX_ITERATIONS} | setting)
-
-
-def make_balanced(random_state: Any = 0, n_jobs: int | None = 1, **setting: Any) -> LogisticRegression:
-    """L2-penalised regression with equal weight of both classes."""
-    return make_l2(random_state, n_jobs, **({"class_weight": "balanced"} | setting))
-
-
-def make_l1(random_state: Any = 0, n_jobs: int | None = 1, **setting: Any) -> LogisticRegression:
-    """L1-penalised regression through liblinear, which penalises the intercept too, less so the larger its scale."""
-    sparse = {"l1_ratio": 1.0, "solver": "liblinear", "intercept_scaling": 10.0}
-    return make_l2(random_state, n_jobs, **(sparse | setting))
+make_l2 = recipe(LogisticRegression, **REGRESSION)
 
 
 def make_splines(random_state: Any = 0, n_jobs: int | None = 1, n_knots: int = N_KNOTS, **setting: Any) -> Pipeline:
@@ -57,19 +42,28 @@ class ColumnsOfManyValues:
         return np.flatnonzero((np.diff(knots, axis=0) > 0).all(axis=0)).tolist()
 
 
-register(
-    Method("logistic-l1", "Logistic L1", "linear", make_l1, {"C": SPARSE_PENALTIES}, "scaled", is_readable=True,
-           size=coefficients, summary="Sparse logistic regression.")
-)  # fmt: skip
-register(
-    Method("logistic-l2", "Logistic L2", "linear", make_l2, {"C": INVERSE_PENALTIES}, "scaled", is_readable=True,
-           size=coefficients, summary="Logistic regression.")
-)  # fmt: skip
-register(
-    Method("logistic-balanced", "Logistic balanced", "linear", make_balanced, {"C": INVERSE_PENALTIES}, "scaled",
-           is_readable=True, size=coefficients, summary="Logistic regression with classes of equal weight.")
-)  # fmt: skip
-register(
-    Method("logistic-splines", "Logistic splines", "linear", make_splines, {"C": INVERSE_PENALTIES}, "scaled",
-           size=coefficients, summary="Logistic regression on cubic splines of the columns: additive and smooth.")
-)  # fmt: skip
+def coefficients(model: Any) -> tuple[int, str]:
+    """Non-zero coefficients of a linear model, or of the one at the end of a pipeline."""
+    return int(np.count_nonzero(last_step(model).coef_)), "coefficients"
+
+
+METHODS = [
+    # liblinear penalises the intercept too, less so the larger its scale.
+    Method("logistic-l1", "Logistic L1", "linear",
+           recipe(LogisticRegression, **REGRESSION, l1_ratio=1.0, solver="liblinear", intercept_scaling=10.0),
+           {"C": (0.03, 0.1, 0.3, 1.0, 3.0, 10.0)}, "scaled", is_readable=True, size=coefficients,
+           summary="Sparse logistic regression."),
+    Method("logistic-l2", "Logistic L2", "linear", make_l2, PENALTIES, "scaled", is_readable=True, size=coefficients,
+           summary="Logistic regression."),
+    Method("logistic-balanced", "Logistic balanced", "linear",
+           recipe(LogisticRegression, **REGRESSION, class_weight="balanced"), PENALTIES, "scaled", is_readable=True,
+           size=coefficients, summary="Logistic regression with classes of equal weight."),
+    Method("logistic-splines", "Logistic splines", "linear", make_splines, PENALTIES, "scaled", size=coefficients,
+           summary="Logistic regression on cubic splines of the columns: additive and smooth."),
+    Method("ebm", "EBM", "additive",  # 8 outer bags instead of 14, for time
+           recipe("interpret.glassbox:ExplainableBoostingClassifier", outer_bags=8), {"interactions": (0, 10)},
+           "numbers", ("interpret",), is_readable=True, size=lambda model: (len(model.term_names_), "curves"),
+           summary="Explainable boosting machine: one curve per column, and up to 10 pairs."),
+]  # fmt: skip
+for method in METHODS:
+    register(method)

@@ -1,22 +1,202 @@
-"""Nearest neighbours that vote by several rules, also in a learned metric (LMNN, ITML)."""
+"""Nearest neighbours that vote by several rules, also in learned metrics: LMNN and ITML of metric-learn, GMML, ImbML.
+
+GMML and ImbML are those that the thesis compares MLFP with (section 3.5).
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from abc import ABC, abstractmethod
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+import scipy.linalg
+import scipy.optimize
 from sklearn.base import BaseEstimator, TransformerMixin
+from sklearn.neighbors import NearestNeighbors
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from toprank.errors import InputError
-from toprank.experiment.methods.sizes import last_step
-from toprank.experiment.registry import Method, Sweep, register
+from toprank.experiment.methods.own import BY_NEIGHBOURS, rows_kept
+from toprank.experiment.registry import Method, recipe, register
 from toprank.rankers.neighbours.knn import KNN
 
-NEIGHBOURS = (1, 3, 5, 9, 15, 25, 41, 65, 101)
-AS_GIVEN: dict[str, Any] = {"scaling": None, "keep_columns": "all"}
+RIDGE = 1e-3
+"""What GMML adds to the diagonal of its scatter matrices, as a share of their mean diagonal entry."""
+
+
+class LinearMetric(TransformerMixin, BaseEstimator, ABC):
+    """Base of metrics that map rows linearly.
+
+    Attributes
+    ----------
+    components_ : float64 array of shape (n_features, n_features)
+        Euclidean distances after this map are the learned distances.
+    """
+
+    def fit(self, X: Any, y: Any) -> LinearMetric:
+        """Learn the metric."""
+        X, y = validate_data(self, X, y)
+        classes, label = np.unique(y, return_inverse=True)
+        if len(classes) != 2 or np.bincount(label).min() < 2:
+            raise InputError(
+                f"{type(self).__name__} compares rows of one class, and needs two of each of two classes; the smaller "
+                f"class has {np.bincount(label).min()}. Hint: use a table with more positives."
+            )
+        self.components_ = self._learn(np.asarray(X, np.float64), label == 1)
+        return self
+
+    @abstractmethod
+    def _learn(self, X: np.ndarray, is_positive: np.ndarray) -> np.ndarray:
+        """Return the linear map."""
+
+    def transform(self, X: Any) -> np.ndarray:
+        """Rows after the linear map."""
+        check_is_fitted(self)
+        return validate_data(self, X, reset=False) @ self.components_.T
+
+
+class GMML(LinearMetric):
+    """Geometric mean metric learning (Zadeh, Hosseini and Sra, 2016), in closed form.
+
+    M is the point at t on the geodesic from the inverse of S to D, where S is the scatter of differences within a class
+    and D that across classes: S^(-1/2) (S^(1/2) D S^(1/2))^t S^(-1/2). All pairs count, which the class means and
+    covariances say without going through them; a small ridge keeps S invertible.
+
+    Parameters
+    ----------
+    t : float, default 0.5
+        Between 0, where M is the inverse of S, and 1, where it is D.
+    """
+
+    def __init__(self, t: float = 0.5):
+        self.t = t
+
+    def _learn(self, X: np.ndarray, is_positive: np.ndarray) -> np.ndarray:
+        similar, dissimilar = (_with_ridge(scatter) for scatter in pair_scatters(X, is_positive))
+        root = _power(similar, 0.5)
+        inverse = _power(similar, -0.5)
+        metric = inverse @ _power(root @ dissimilar @ root, self.t) @ inverse
+        return _power(metric, 0.5)
+
+
+def pair_scatters(X: np.ndarray, is_positive: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Mean of (x - x')(x - x')' over all pairs of different rows within a class, and over all pairs across classes."""
+    sizes = np.array([is_positive.sum(), (~is_positive).sum()], np.float64)
+    means = [X[side].mean(axis=0) for side in (is_positive, ~is_positive)]
+    spreads = [
+        (X[side] - mean).T @ (X[side] - mean) for side, mean in zip((is_positive, ~is_positive), means, strict=True)
+    ]
+    n_pairs = sizes * (sizes - 1)
+    within = (2 * sizes[0] * spreads[0] + 2 * sizes[1] * spreads[1]) / n_pairs.sum()
+    gap = means[0] - means[1]
+    across = spreads[0] / sizes[0] + spreads[1] / sizes[1] + np.outer(gap, gap)
+    return within, across
+
+
+def _with_ridge(matrix: np.ndarray) -> np.ndarray:
+    return matrix + RIDGE * max(float(np.trace(matrix)) / len(matrix), np.finfo(float).tiny) * np.eye(len(matrix))
+
+
+def _power(matrix: np.ndarray, power: float) -> np.ndarray:
+    """Power of a positive definite matrix."""
+    values, vectors = scipy.linalg.eigh((matrix + matrix.T) / 2)
+    values = np.maximum(values, 1e-12 * max(float(values.max()), np.finfo(float).tiny))
+    return (vectors * values**power) @ vectors.T
+
+
+class ImbML(LinearMetric):
+    """Metric learning from imbalanced data (Gautheron, Morvant, Habrard and Sebban, 2019).
+
+    Pairs within a class should have a squared distance of at most 1, pairs across classes of at least 1 + margin. Pairs
+    that start from a positive and pairs that start from a negative have a loss of their own, averaged over its pairs:
+
+        a (mean of Sim+ + mean of Dis+) + (1 - a) (mean of Sim- + mean of Dis-) + lambda |M - I|^2
+
+    Each row is paired with its nearest rows of both classes. L-BFGS finds L, with M = L'L, from the identity.
+
+    Parameters
+    ----------
+    margin : float, default 1.0
+        m of the paper.
+    penalty : float, default 0.1
+        lambda of the paper.
+    a : float, default 0.5
+        Weight of the pairs that start from a positive.
+    n_neighbors : int, default 3
+        Pairs per row and class.
+    max_rows : int or None, default 2000
+        Maximum number of rows to learn from: those of the rarer class, up to half of it, and others at random.
+    random_state : int or None
+    """
+
+    def __init__(
+        self,
+        margin: float = 1.0,
+        penalty: float = 0.1,
+        a: float = 0.5,
+        n_neighbors: int = 3,
+        max_rows: int | None = 2000,
+        random_state: Any = None,
+    ):
+        self.margin = margin
+        self.penalty = penalty
+        self.a = a
+        self.n_neighbors = n_neighbors
+        self.max_rows = max_rows
+        self.random_state = random_state
+
+    def _learn(self, X: np.ndarray, is_positive: np.ndarray) -> np.ndarray:
+        rows = choose_rows(is_positive, self.max_rows, self.random_state)
+        difference, weight, is_similar = nearest_pairs(X[rows], is_positive[rows], self.n_neighbors, self.a)
+        d = X.shape[1]
+        sign = np.where(is_similar, 1.0, -1.0)
+        offset = np.where(is_similar, -1.0, 1.0 + self.margin)
+
+        def objective(flat: np.ndarray) -> tuple[float, np.ndarray]:
+            components = flat.reshape(d, d)
+            image = difference @ components.T
+            loss = np.maximum(sign * np.square(image).sum(axis=1) + offset, 0.0)
+            slope = weight * sign * (loss > 0)
+            away = components.T @ components - np.eye(d)
+            value = float(weight @ loss) + self.penalty * float(np.sum(away**2))
+            gradient = 2 * (image * slope[:, None]).T @ difference + 4 * self.penalty * components @ away
+            return value, gradient.ravel()
+
+        found = scipy.optimize.minimize(
+            objective, np.eye(d).ravel(), jac=True, method="L-BFGS-B", options={"maxiter": 200}
+        )
+        return np.asarray(found.x).reshape(d, d)
+
+
+def choose_rows(label: np.ndarray, max_rows: int | None, random_state: Any) -> np.ndarray:
+    """At most max_rows rows: those of the rarer class, up to half of it, and others at random."""
+    if max_rows is None or len(label) <= max_rows:
+        return np.arange(len(label))
+    rng = np.random.default_rng(random_state)
+    rare, common = sorted((rng.permutation(np.flatnonzero(label == side)) for side in (0, 1)), key=len)
+    rare = rare[: max_rows // 2]
+    return np.sort(np.concatenate((rare, common[: max_rows - len(rare)])))
+
+
+def nearest_pairs(
+    X: np.ndarray, is_positive: np.ndarray, n_neighbors: int, a: float
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Differences of each row to its nearest rows of both classes, their weights, and whether they are similar."""
+    differences, weights, similar = [], [], []
+    for start in (True, False):
+        rows = np.flatnonzero(is_positive == start)
+        for end in (True, False):
+            others = np.flatnonzero(is_positive == end)
+            k = min(n_neighbors, len(others) - (start == end))
+            search = NearestNeighbors(n_neighbors=k).fit(X[others])
+            near = search.kneighbors(None if start == end else X[rows], return_distance=False)
+            differences.append((X[rows][:, None, :] - X[others][near]).reshape(-1, X.shape[1]))
+            share = a if start else 1.0 - a
+            weights.append(np.full(near.size, share / near.size))
+            similar.append(np.full(near.size, start == end))
+    return np.concatenate(differences), np.concatenate(weights), np.concatenate(similar)
 
 
 class MetricTransformer(TransformerMixin, BaseEstimator):
@@ -52,18 +232,10 @@ class MetricTransformer(TransformerMixin, BaseEstimator):
                 f"{self.algorithm.upper()} compares rows of one class, and needs two of each, but one class has a "
                 "single row. Hint: use a table with more positives."
             )
-        rows = self._choose_rows(label)
+        rows = choose_rows(label, self.max_rows, self.random_state)
         learner = (_make_lmnn if self.algorithm == "lmnn" else _make_itml)(label[rows], self.random_state)
         self.components_ = learner.fit(X[rows], label[rows]).components_
         return self
-
-    def _choose_rows(self, label: np.ndarray) -> np.ndarray:
-        if self.max_rows is None or len(label) <= self.max_rows:
-            return np.arange(len(label))
-        rng = np.random.default_rng(self.random_state)
-        rare, common = sorted((rng.permutation(np.flatnonzero(label == side)) for side in (0, 1)), key=len)
-        rare = rare[: self.max_rows // 2]
-        return np.sort(np.concatenate((rare, common[: self.max_rows - len(rare)])))
 
     def transform(self, X: Any) -> np.ndarray:
         """Rows after the linear map."""
@@ -107,69 +279,62 @@ def _without_checks(learner: type) -> type:
     return Learner
 
 
-def make_neighbours(rule: str) -> Callable[..., KNN]:
-    """`make` of nearest neighbours that vote by a rule, on numbers that are scaled already."""
+# --- methods ------------------------------------------------------------------------------------------------------
 
-    def make(random_state: Any = 0, n_jobs: int | None = 1, **setting: Any) -> KNN:
-        return KNN(**AS_GIVEN | {"rule": rule, "random_state": random_state, "n_jobs": n_jobs} | setting)
+AS_GIVEN: dict[str, Any] = {"scaling": None, "keep_columns": "all"}  # the numbers are scaled already
 
-    return make
+
+def in_metric(metric: Any, n_jobs: int | None, setting: dict[str, Any]) -> Pipeline:
+    """Nearest neighbours in a learned metric."""
+    return Pipeline([("metric", metric), ("neighbours", KNN(**AS_GIVEN | {"n_jobs": n_jobs} | setting))])
 
 
 def make_learned(algorithm: str) -> Callable[..., Pipeline]:
-    """`make` of nearest neighbours in a learned metric."""
+    """`make` of nearest neighbours in a metric of metric-learn."""
 
     def make(random_state: Any = 0, n_jobs: int | None = 1, **setting: Any) -> Pipeline:
-        metric = MetricTransformer(algorithm, random_state=random_state)
-        return Pipeline([("metric", metric), ("neighbours", KNN(**AS_GIVEN | {"n_jobs": n_jobs} | setting))])
+        return in_metric(MetricTransformer(algorithm, random_state=random_state), n_jobs, setting)
 
     return make
 
 
-def rows_kept(model: Any) -> tuple[int, str]:
-    """Training rows that the model keeps."""
-    known = last_step(model)._known
-    return len(known.positives) + len(known.negatives), "rows"
+def make_gmml(random_state: Any = 0, n_jobs: int | None = 1, t: float = 0.5, **setting: Any) -> Pipeline:
+    """Nearest neighbours in the metric of GMML."""
+    return in_metric(GMML(t), n_jobs, setting)
 
 
-def scores_by_neighbours(model: Any, X: Any, values: Sequence[int]) -> np.ndarray:
-    """Scores with each number of neighbours, float64 (n_values, n), from one search."""
-    before = model[:-1].transform(X) if isinstance(model, Pipeline) else X
-    return last_step(model)._scores_by_k(before, values)
+def make_imbml(
+    random_state: Any = 0, n_jobs: int | None = 1, margin: float = 1.0, penalty: float = 0.1, a: float = 0.5,
+    **setting: Any,
+) -> Pipeline:  # fmt: skip
+    """Nearest neighbours in the metric of ImbML."""
+    return in_metric(ImbML(margin, penalty, a, random_state=random_state), n_jobs, setting)
 
 
-SWEEP = Sweep("n_neighbors", scores_by_neighbours)
-"""One search gives the scores for all numbers of neighbours."""
+def neighbours(name: str, title: str, make: Callable[..., Any] | str, summary: str, **others: Any) -> Method:
+    """Nearest neighbours, several numbers of them from one search; `make` may be the rule of their vote."""
+    made = recipe(KNN, **AS_GIVEN, rule=make) if isinstance(make, str) else make
+    space = {"n_neighbors": (1, 3, 5, 9, 15, 25, 41, 65, 101)}
+    return Method(name, title, "neighbours", made, space, "scaled", size=rows_kept, sweep=BY_NEIGHBOURS,
+                  summary=summary, **others)  # fmt: skip
 
 
-def register_neighbours(name: str, title: str, make: Callable[..., Any], **others: Any) -> None:
-    """Register a method that tries several numbers of neighbours."""
-    register(
-        Method(name, title, "neighbours", make, {"n_neighbors": NEIGHBOURS}, "scaled", size=rows_kept, sweep=SWEEP,
-               **others)
-    )  # fmt: skip
-
-
-register_neighbours("knn", "kNN", make_neighbours("plain"), summary="Share of positives among the nearest rows.")
-register_neighbours(
-    "knn-weighted", "kNN by distance", make_neighbours("weighted"), summary="The same; nearer rows count more."
-)
-register_neighbours(
-    "knn-class-weighted", "Class-weighted kNN", make_neighbours("class_weighted"),
-    summary="The same; distances shrink with the size of the class.",
-)  # fmt: skip
-register_neighbours(
-    "knn-duplicated", "Duplicated kNN", make_neighbours("duplicated"),
-    summary="The same; positives count as often as there are negatives per positive.",
-)  # fmt: skip
-register_neighbours(
-    "krnn", "kRNN", make_neighbours("krnn"), summary="Share of positives around the k nearest positives (Zhang et al.)."
-)
-register_neighbours(
-    "lmnn", "LMNN", make_learned("lmnn"), packages=("metric_learn",),
-    summary="Nearest rows in the metric of large margin nearest neighbours (metric-learn).",
-)  # fmt: skip
-register_neighbours(
-    "itml", "ITML", make_learned("itml"), packages=("metric_learn",),
-    summary="Nearest rows in the metric of information-theoretic metric learning (metric-learn).",
-)  # fmt: skip
+METHODS = [
+    neighbours("knn", "kNN", "plain", "Share of positives among the nearest rows."),
+    neighbours("knn-weighted", "kNN by distance", "weighted", "The same; nearer rows count more."),
+    neighbours("knn-class-weighted", "Class-weighted kNN", "class_weighted",
+               "The same; distances shrink with the size of the class."),
+    neighbours("knn-duplicated", "Duplicated kNN", "duplicated",
+               "The same; positives count as often as there are negatives per positive."),
+    neighbours("krnn", "kRNN", "krnn", "Share of positives around the k nearest positives (Zhang et al.)."),
+    neighbours("lmnn", "LMNN", make_learned("lmnn"),
+               "Nearest rows in the metric of large margin nearest neighbours (metric-learn).",
+               packages=("metric_learn",)),
+    neighbours("itml", "ITML", make_learned("itml"),
+               "Nearest rows in the metric of information-theoretic metric learning (metric-learn).",
+               packages=("metric_learn",)),
+    neighbours("gmml", "GMML", make_gmml, "Nearest rows in the metric of geometric mean metric learning."),
+    neighbours("imbml", "ImbML", make_imbml, "Nearest rows in the metric of imbalanced metric learning."),
+]  # fmt: skip
+for method in METHODS:
+    register(method)

@@ -1,4 +1,9 @@
-"""Rankers of this library as methods: MetaAP and TreeRank, their forests, trees for costs, and single greedy trees."""
+"""Rankers of this library as methods: meta-trees, forests, trees for costs, greedy trees, boosters, points, neighbours.
+
+A trial needs only the ranking, not the hit rates of new cases, which need folds: so cv=0, where the ranking is the
+same. With its defaults a booster chooses its number of trees by folds of its own, as `SGBAP().fit` does. Boosters with
+settings to try fit exactly `n_estimators` trees (cv=0), and their number is tuned like any other, from one fit.
+"""
 
 from __future__ import annotations
 
@@ -6,94 +11,46 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
+from sklearn.pipeline import Pipeline
 
 from toprank.errors import InputError
-from toprank.experiment.registry import Method, Sweep, register
+from toprank.experiment.registry import Method, Sweep, recipe, register
+from toprank.rankers.boosting.lambdamart import LambdaMART
+from toprank.rankers.boosting.plain_booster import LogisticBoost
+from toprank.rankers.boosting.rankboost import RankBoost
+from toprank.rankers.boosting.sgbap import SGBAP
+from toprank.rankers.boosting.xgboost_rankers import MAPBoost, PairwiseBoost
 from toprank.rankers.cost.cost_tree import CostTree
 from toprank.rankers.cost.tao_tree import TAOTree
 from toprank.rankers.curve.cost_curve import CostOptimalCurve
 from toprank.rankers.ensemble.meta_ap_forest import MetaAPForest
+from toprank.rankers.ensemble.stacked import StackedRanker
 from toprank.rankers.ensemble.treerank_boost import TreeRankBoost
 from toprank.rankers.ensemble.treerank_forest import TreeRankForest
 from toprank.rankers.greedy.ranking_tree import RankingTree
 from toprank.rankers.meta.meta_ap import MetaAP
 from toprank.rankers.meta.treerank import TreeRank
+from toprank.rankers.neighbours.gamma_knn import GammaKNN
+from toprank.rankers.neighbours.local_gamma_knn import LocalGammaKNN
+from toprank.rankers.neighbours.mlfp import MLFP
 from toprank.rankers.points.card import Card as PointsCard
 from toprank.rankers.points.red_flags import RedFlags
+from toprank.rankers.points.scorecard import Scorecard
+from toprank.rankers.points.scorecard_tree import ScorecardTree
 from toprank.tree.scoring import Card
 
-META_DEPTHS = (1, 2, 4)
-LEAF_DEPTHS = (2, 3, 4)
+DEPTHS = {"max_depth": (1, 2, 4), "leaf_depth": (2, 3, 4)}
 PAPER_DEPTHS = tuple(range(2, 11))
 TREE_DEPTHS = (*PAPER_DEPTHS, *range(20, 101, 10))
 """Depths of the MetaAP paper, section 5: of meta-trees and forests, and of plain trees."""
-RANKING_ALONE: dict[str, Any] = {"cv": 0}
-"""A trial needs only the ranking, not the hit rates of new cases, which need folds. The ranking is the same."""
 TAO_SPACE = {"max_depth": (1, 2, 4), "alpha": (0.3, 1.0, 3.0, 10.0)}
+ROUNDS = (50, 100, 200, 400)
+BOOSTER_SPACE = {"n_estimators": ROUNDS, "max_depth": (3, 6), "learning_rate": (0.03, 0.1)}
+LIKE_XGBOOST: dict[str, Any] = {"subsample": 1.0, "colsample_bytree": 1.0}
+"""XGBoost's own defaults: all rows and all columns in every round."""
 
 
-def make_meta_ap(random_state: Any = 0, n_jobs: int | None = 1, **setting: Any) -> MetaAP:
-    """MetaAP with its defaults: the same model as `MetaAP()` and `toprank fit --model metaap`."""
-    return MetaAP(**RANKING_ALONE | {"random_state": random_state, "n_jobs": n_jobs} | setting)
-
-
-def make_margin_meta_ap(random_state: Any = 0, n_jobs: int | None = 1, **setting: Any) -> MetaAP:
-    """MetaAP with the published criterion, not pruned; margins order the rows inside leaves."""
-    plain: dict[str, Any] = {"criterion": "ap", "leaf_score": "margin", "ccp_alpha": 0.0, "min_samples_leaf": 20}
-    return MetaAP(**RANKING_ALONE | plain | {"random_state": random_state, "n_jobs": n_jobs} | setting)
-
-
-def make_published(random_state: Any = 0, n_jobs: int | None = 1, depth: int = 4, **setting: Any) -> MetaAP:
-    """MetaAP as published, one depth for both levels."""
-    return MetaAP.paper(depth, **RANKING_ALONE | {"random_state": random_state, "n_jobs": n_jobs} | setting)
-
-
-def make_forest(random_state: Any = 0, n_jobs: int | None = 1, **setting: Any) -> MetaAPForest:
-    """Forest of MetaAP trees with its defaults."""
-    return MetaAPForest(**{"random_state": random_state, "n_jobs": n_jobs} | setting)
-
-
-def make_published_forest(
-    random_state: Any = 0, n_jobs: int | None = 1, depth: int = 4, **setting: Any
-) -> MetaAPForest:
-    """MetaAPForest as published, one depth for both levels, but on bins, which are faster on long tables."""
-    return MetaAPForest.paper(depth, **{"splitter": "hist", "random_state": random_state, "n_jobs": n_jobs} | setting)
-
-
-def make_treerank(random_state: Any = 0, n_jobs: int | None = 1, **setting: Any) -> TreeRank:
-    """TreeRank with this library's defaults."""
-    return TreeRank(**RANKING_ALONE | {"random_state": random_state, "n_jobs": n_jobs} | setting)
-
-
-def make_published_treerank(random_state: Any = 0, n_jobs: int | None = 1, depth: int = 4, **setting: Any) -> TreeRank:
-    """TreeRank as used for comparison in the MetaAP paper, one depth for both levels."""
-    return TreeRank.paper(depth, **RANKING_ALONE | {"random_state": random_state, "n_jobs": n_jobs} | setting)
-
-
-def make_pruned_treerank(random_state: Any = 0, n_jobs: int | None = 1, **setting: Any) -> TreeRank:
-    """TreeRank grown deep, pruned by its own cross-validation, with a sparse scorecard inside the cells."""
-    deep: dict[str, Any] = {"max_depth": 8, "min_samples_leaf": 1, "leaf_order": "meta", "ccp_alpha": "cv",
-                            "leaf_score": "linear"}  # fmt: skip
-    return TreeRank(**RANKING_ALONE | deep | {"random_state": random_state, "n_jobs": n_jobs} | setting)
-
-
-def make_treerank_forest(random_state: Any = 0, n_jobs: int | None = 1, **setting: Any) -> TreeRankForest:
-    """Forest of TreeRank trees with its defaults."""
-    return TreeRankForest(**{"random_state": random_state, "n_jobs": n_jobs} | setting)
-
-
-def make_treerank_boost(random_state: Any = 0, n_jobs: int | None = 1, **setting: Any) -> TreeRankBoost:
-    """50 small TreeRank trees, boosted; deterministic."""
-    return TreeRankBoost(**RANKING_ALONE | {"n_jobs": n_jobs} | setting)
-
-
-def make_tao(split: str) -> Callable[..., TAOTree]:
-    """`make` of a tree optimised as a whole, of weighted sums or of conditions on one column."""
-
-    def make(random_state: Any = 0, n_jobs: int | None = 1, **setting: Any) -> TAOTree:
-        return TAOTree(**RANKING_ALONE | {"split": split, "random_state": random_state, "n_jobs": n_jobs} | setting)
-
-    return make
+# --- estimators -------------------------------------------------------------------------------------------------
 
 
 def make_cost_curve(random_state: Any = 0, n_jobs: int | None = 1, **setting: Any) -> CostOptimalCurve:
@@ -106,30 +63,23 @@ def make_cost_curve(random_state: Any = 0, n_jobs: int | None = 1, **setting: An
     return curve
 
 
-def make_cost_tree(random_state: Any = 0, n_jobs: int | None = 1, **setting: Any) -> CostTree:
-    """CART with costs; it chooses its pruning by its own cross-validation."""
-    return CostTree(**RANKING_ALONE | {"random_state": random_state, "n_jobs": n_jobs} | setting)
+def paper_tree(criterion: str, leaf_score: str) -> Callable[..., RankingTree]:
+    """`make` of a baseline of the MetaAP paper: exact splits down to single cases, no smoothing; deterministic."""
+    return recipe(RankingTree, words=(None, "n_jobs"), cv=0, criterion=criterion, leaf_score=leaf_score,
+                  min_samples_leaf=1, min_gain=-np.inf, smoothing=None, splitter="midpoint")  # fmt: skip
 
 
-def make_red_flags(random_state: Any = 0, n_jobs: int | None = 1, **setting: Any) -> RedFlags:
-    """Rules with points and a card."""
-    return RedFlags(**RANKING_ALONE | {"random_state": random_state, "n_jobs": n_jobs} | setting)
+def boosted(ranker: Callable[..., Any], *given: Any, **fixed: Any) -> Callable[..., Any]:
+    """`make` of a boosted ranker, without folds of its own where the setting has a number of trees."""
 
-
-def make_tree(random_state: Any = 0, n_jobs: int | None = 1, **setting: Any) -> RankingTree:
-    """Greedy tree that maximises average precision; deterministic."""
-    return RankingTree(**RANKING_ALONE | {"criterion": "ap", "n_jobs": n_jobs} | setting)
-
-
-def make_plain_tree(criterion: str, leaf_score: str) -> Callable[..., RankingTree]:
-    """`make` of a baseline of the MetaAP paper: exact splits down to single cases, no smoothing."""
-    baseline: dict[str, Any] = {"criterion": criterion, "leaf_score": leaf_score, "min_samples_leaf": 1,
-                                "min_gain": -np.inf, "smoothing": None, "splitter": "midpoint"}  # fmt: skip
-
-    def make(random_state: Any = 0, n_jobs: int | None = 1, **setting: Any) -> RankingTree:
-        return RankingTree(**RANKING_ALONE | baseline | {"n_jobs": n_jobs} | setting)
+    def make(**setting: Any) -> Any:
+        alone = {"cv": 0} if "n_estimators" in setting else {}
+        return recipe(ranker, *given, **alone | fixed)(**setting)
 
     return make
+
+
+# --- sizes --------------------------------------------------------------------------------------------------------
 
 
 def size_of_ranker(ranker: Any) -> tuple[int, str]:
@@ -148,9 +98,14 @@ def size_of_ranker(ranker: Any) -> tuple[int, str]:
     return n_conditions + n_coefficients, "conditions and coefficients"
 
 
-def conditions_and_bins(ranker: RedFlags) -> tuple[int, str]:
-    """What a person has to read of rules and a card: conditions, and different points of the card."""
-    return ranker.flags_.n_conditions + bins_of(ranker.card_), "conditions and bins"
+def size_of_points(ranker: Any) -> tuple[int, str]:
+    """What a person has to read of a card: its bins, and the conditions of rules or of a tree with corrections."""
+    bins, tree = bins_of(ranker.card_), getattr(ranker, "card_tree_", None)
+    if isinstance(ranker, RedFlags):
+        return ranker.flags_.n_conditions + bins, "conditions and bins"
+    n_conditions = 0 if tree is None else int((tree.feature >= 0).sum())
+    bins += 0 if tree is None else sum(map(bins_of, tree.corrections))
+    return n_conditions + bins, "conditions and bins" if n_conditions else "bins"
 
 
 def bins_of(card: PointsCard) -> int:
@@ -158,9 +113,18 @@ def bins_of(card: PointsCard) -> int:
     return sum(len(set(shape.points.tolist())) for shape in card.shapes)
 
 
-def leaves_of_ensemble(ranker: Any) -> tuple[int, str]:
-    """Leaves of all trees of a fitted forest."""
-    return ranker.n_leaves_, "leaves"
+def last_step(model: Any) -> Any:
+    """The estimator at the end of a pipeline; any other model is its own last step."""
+    return model.steps[-1][1] if hasattr(model, "steps") else model
+
+
+def rows_kept(model: Any) -> tuple[int, str]:
+    """Training rows that a model of neighbours keeps."""
+    known = last_step(model)._known
+    return len(known.positives) + len(known.negatives), "rows"
+
+
+# --- sweeps -------------------------------------------------------------------------------------------------------
 
 
 def scores_by_depth(ranker: Any, X: Any, values: Sequence[int | None]) -> np.ndarray:
@@ -182,140 +146,126 @@ def contains_lower_depths(setting: Mapping[str, Any]) -> bool:
     return is_whole and setting.get("leaf_depth", 0) is not None
 
 
+def scores_by_round(ranker: Any, X: Any, values: Sequence[int]) -> np.ndarray:
+    """Scores after each number of rounds, float64 (n_values, n)."""
+    asked = [min(value, ranker.n_rounds_) for value in values]
+    found = {n: score for n, score in enumerate(ranker.staged_decision_function(X), 1) if n in asked}
+    return np.stack([found[n] for n in asked])
+
+
+def scores_by_neighbours(model: Any, X: Any, values: Sequence[int]) -> np.ndarray:
+    """Scores with each number of neighbours, float64 (n_values, n), from one search."""
+    before = model[:-1].transform(X) if isinstance(model, Pipeline) else X
+    return last_step(model)._scores_by_k(before, values)
+
+
 BY_DEPTH = Sweep("max_depth", scores_by_depth, contains_lower_depths)
+BY_NEIGHBOURS = Sweep("n_neighbors", scores_by_neighbours)
 
 
-def register_tree(name: str, title: str, make: Callable[..., Any], summary: str, **others: Any) -> None:
-    """Register a ranker that a person can read."""
-    register(Method(name, title, "toprank", make, is_readable=True, size=size_of_ranker, summary=summary, **others))
+# --- methods ------------------------------------------------------------------------------------------------------
 
 
-def register_forest(name: str, title: str, make: Callable[..., Any], summary: str, **others: Any) -> None:
-    """Register a ranker of many trees."""
-    register(Method(name, title, "toprank", make, size=leaves_of_ensemble, summary=summary, **others))
+def tree(name: str, title: str, make: Callable[..., Any], summary: str, **others: Any) -> Method:
+    """A ranker that a person can read."""
+    return Method(name, title, "toprank", make, **{"is_readable": True, "size": size_of_ranker, **others},
+                  summary=summary)  # fmt: skip
 
 
-register_tree(
-    "metaap",
-    "MetaAP",
-    make_meta_ap,
-    "Tree of trees for average precision, with the defaults of MetaAP().",
-)
-register(
-    Method(
-        "red-flags", "RedFlags", "toprank", make_red_flags, is_readable=True, size=conditions_and_bins,
-        summary="Rules with points and a card, with the defaults of RedFlags().",
-    )
-)  # fmt: skip
-register_tree(
-    "metaap-margin",
-    "MetaAP margin",
-    make_margin_meta_ap,
-    "MetaAP whose leaves are ordered inside by the distance to the nearest threshold.",
-    space={"max_depth": META_DEPTHS, "leaf_depth": LEAF_DEPTHS},
-    sweep=BY_DEPTH,
-)
-register_tree(
-    "metaap-paper",
-    "MetaAP as published",
-    make_published,
-    "MetaAP as published: one depth for both levels, no stopping, no smoothing.",
-    space={"depth": PAPER_DEPTHS},
-)
-register_tree(
-    "treerank",
-    "TreeRank",
-    make_treerank,
-    "Tree of trees for the area under the ROC curve.",
-    space={"max_depth": META_DEPTHS, "leaf_depth": LEAF_DEPTHS},
-    sweep=BY_DEPTH,
-)
-register_tree(
-    "treerank-pruned",
-    "TreeRank pruned",
-    make_pruned_treerank,
-    "TreeRank grown deep and pruned by cross-validation, with a sparse score in its cells.",
-    space={"leaf_depth": LEAF_DEPTHS},
-)
-register_tree(
-    "treerank-paper",
-    "TreeRank as published",
-    make_published_treerank,
-    "TreeRank as in the MetaAP paper: one depth for both levels, no stopping, no smoothing.",
-    space={"depth": PAPER_DEPTHS},
-)
-register_forest(
-    "treerank-forest",
-    "TreeRank forest",
-    make_treerank_forest,
-    "Ranking forest: TreeRank trees on bootstraps, with the defaults of TreeRankForest().",
-)
-register_forest(
-    "treerank-boost",
-    "TreeRank boosted",
-    make_treerank_boost,
-    "50 small TreeRank trees, boosted on pairs.",
-    space={"max_depth": (1, 2, 3)},
-)
-register_forest(
-    "metaap-forest",
-    "MetaAP forest",
-    make_forest,
-    "MetaAP trees on bootstraps, averaged, with the defaults of MetaAPForest().",
-)
-register_forest(
-    "metaap-forest-paper",
-    "MetaAP forest as published",
-    make_published_forest,
-    "The forest as published: one depth for both levels, no stopping, no smoothing.",
-    space={"depth": PAPER_DEPTHS},
-)
-for split, name, title, conditions in (
-    ("oblique", "tao", "TAO tree", "weighted sums"),
-    ("axis", "tao-axis", "TAO tree, axis-aligned", "single columns"),
-):
-    register_tree(
-        name,
-        title,
-        make_tao(split),
-        f"Small tree of conditions on {conditions}, optimised as a whole for the cost of mistakes.",
-        space=TAO_SPACE,
-    )
-register_tree(
-    "cost-curve",
-    "Cost-optimal curve",
-    make_cost_curve,
-    "TAO trees for all costs; rows by the costs at which they turn positive. Size: the base tree.",
-)
-register_tree(
-    "cost-tree",
-    "CART with costs",
-    make_cost_tree,
-    "Greedy Gini tree for balanced costs, pruned by cross-validation on what mistakes cost.",
-)
-register_tree(
-    "tree",
-    "AP tree",
-    make_tree,
-    "One greedy tree with the AP criterion, leaves by their smoothed rate.",
-    space={"max_depth": (2, 3, 4, 5, 6, 8, 10)},
-    sweep=BY_DEPTH,
-)
-for criterion in ("gini", "entropy"):
-    register_tree(
-        criterion,
-        criterion.capitalize(),
-        make_plain_tree(criterion, "margin"),
-        f"{criterion.capitalize()} tree of the MetaAP paper, which ranks by the signed distance to a threshold.",
-        space={"max_depth": TREE_DEPTHS},
-        sweep=BY_DEPTH,
-    )
-for criterion in ("gini", "entropy"):
-    register_tree(
-        f"{criterion}-rate",
-        f"{criterion.capitalize()} leaf rate",
-        make_plain_tree(criterion, "constant"),
-        f"The same {criterion.capitalize()} tree, which ranks by the positive rate of leaves.",
-        space={"max_depth": TREE_DEPTHS},
-        sweep=BY_DEPTH,
-    )
+def forest(name: str, title: str, make: Callable[..., Any], summary: str, **others: Any) -> Method:
+    """A ranker of many trees."""
+    return Method(name, title, "toprank", make, size=lambda ranker: (ranker.n_leaves_, "leaves"), summary=summary,
+                  **others)  # fmt: skip
+
+
+def booster(name: str, title: str, make: Callable[..., Any], summary: str, space: Any, *packages: str) -> Method:
+    """A sum of boosted trees; one fit gives the scores for all numbers of rounds."""
+    return Method(name, title, "toprank", make, space, packages=packages, sweep=Sweep("n_estimators", scores_by_round),
+                  size=lambda ranker: (ranker.trees_.n_leaves, "leaves"), summary=summary)  # fmt: skip
+
+
+METHODS = [
+    tree("metaap", "MetaAP", recipe(MetaAP, cv=0),
+         "Tree of trees for average precision, with the defaults of MetaAP()."),
+    tree("red-flags", "RedFlags", recipe(RedFlags, cv=0),
+         "Rules with points and a card, with the defaults of RedFlags().", size=size_of_points),
+    tree("metaap-margin", "MetaAP margin",  # the published criterion, not pruned
+         recipe(MetaAP, cv=0, criterion="ap", leaf_score="margin", ccp_alpha=0.0, min_samples_leaf=20),
+         "MetaAP whose leaves are ordered inside by the distance to the nearest threshold.", space=DEPTHS,
+         sweep=BY_DEPTH),
+    tree("metaap-paper", "MetaAP as published", recipe(MetaAP.paper, depth=4, cv=0),
+         "MetaAP as published: one depth for both levels, no stopping, no smoothing.", space={"depth": PAPER_DEPTHS}),
+    tree("treerank", "TreeRank", recipe(TreeRank, cv=0),
+         "Tree of trees for the area under the ROC curve.", space=DEPTHS, sweep=BY_DEPTH),
+    tree("treerank-pruned", "TreeRank pruned",
+         recipe(TreeRank, cv=0, max_depth=8, min_samples_leaf=1, leaf_order="meta", ccp_alpha="cv",
+                leaf_score="linear"),
+         "TreeRank grown deep and pruned by cross-validation, with a sparse score in its cells.",
+         space={"leaf_depth": DEPTHS["leaf_depth"]}),
+    tree("treerank-paper", "TreeRank as published", recipe(TreeRank.paper, depth=4, cv=0),
+         "TreeRank as in the MetaAP paper: one depth for both levels, no stopping, no smoothing.",
+         space={"depth": PAPER_DEPTHS}),
+    forest("treerank-forest", "TreeRank forest", recipe(TreeRankForest),
+           "Ranking forest: TreeRank trees on bootstraps, with the defaults of TreeRankForest()."),
+    forest("treerank-boost", "TreeRank boosted", recipe(TreeRankBoost, words=(None, "n_jobs"), cv=0),
+           "50 small TreeRank trees, boosted on pairs.", space={"max_depth": (1, 2, 3)}),
+    forest("metaap-forest", "MetaAP forest", recipe(MetaAPForest),
+           "MetaAP trees on bootstraps, averaged, with the defaults of MetaAPForest()."),
+    forest("metaap-forest-paper", "MetaAP forest as published",  # on bins, which are faster on long tables
+           recipe(MetaAPForest.paper, depth=4, splitter="hist"),
+           "The forest as published: one depth for both levels, no stopping, no smoothing.",
+           space={"depth": PAPER_DEPTHS}),
+    tree("tao", "TAO tree", recipe(TAOTree, cv=0, split="oblique"),
+         "Small tree of conditions on weighted sums, optimised as a whole for the cost of mistakes.", space=TAO_SPACE),
+    tree("tao-axis", "TAO tree, axis-aligned", recipe(TAOTree, cv=0, split="axis"),
+         "Small tree of conditions on single columns, optimised as a whole for the cost of mistakes.",
+         space=TAO_SPACE),
+    tree("cost-curve", "Cost-optimal curve", make_cost_curve,
+         "TAO trees for all costs; rows by the costs at which they turn positive. Size: the base tree."),
+    tree("cost-tree", "CART with costs", recipe(CostTree, cv=0),
+         "Greedy Gini tree for balanced costs, pruned by cross-validation on what mistakes cost."),
+    tree("tree", "AP tree", recipe(RankingTree, words=(None, "n_jobs"), cv=0, criterion="ap"),
+         "One greedy tree with the AP criterion, leaves by their smoothed rate.",
+         space={"max_depth": (2, 3, 4, 5, 6, 8, 10)}, sweep=BY_DEPTH),
+    *(tree(criterion, criterion.capitalize(), paper_tree(criterion, "margin"),
+           f"{criterion.capitalize()} tree of the MetaAP paper, which ranks by the signed distance to a threshold.",
+           space={"max_depth": TREE_DEPTHS}, sweep=BY_DEPTH) for criterion in ("gini", "entropy")),
+    *(tree(f"{criterion}-rate", f"{criterion.capitalize()} leaf rate", paper_tree(criterion, "constant"),
+           f"The same {criterion.capitalize()} tree, which ranks by the positive rate of leaves.",
+           space={"max_depth": TREE_DEPTHS}, sweep=BY_DEPTH) for criterion in ("gini", "entropy")),
+    booster("sgbap", "SGBAP", boosted(SGBAP),
+            "Boosting on average precision with exponentials, with the defaults of SGBAP().", {}, "xgboost"),
+    booster("sgbap-sigmoid", "SGBAP sigmoid", boosted(SGBAP, "sigmoid"),
+            "The same with sigmoids, with the defaults of SGBAP('sigmoid').", {}, "xgboost"),
+    booster("sgbap-paper", "SGBAP as published", boosted(SGBAP.paper),
+            "SGBAP as published: the surrogate alone, half of the cases per round, line search.",
+            {"n_estimators": ROUNDS, "max_depth": (2, 4, 6)}, "xgboost"),
+    booster("logistic-boost", "Logistic boosting", boosted(LogisticBoost),
+            "Boosting on the logistic loss, with the defaults of LogisticBoost().", {}, "xgboost"),
+    booster("lambdamart-ap", "LambdaMART-AP", boosted(LambdaMART),
+            "Boosting on pairs, weighted by the change of average precision, with the defaults of LambdaMART().", {},
+            "xgboost"),
+    Method("stacked", "Stack", "toprank", boosted(StackedRanker), packages=("xgboost",),
+           size=lambda ranker: (len(ranker.members_), "rankers"),
+           summary="Forests and boosters added up on the scale of log-odds, with the defaults of StackedRanker()."),
+    booster("rankboost", "RankBoost", boosted(RankBoost),
+            "Thresholds on single columns, boosted on pairs (Freund et al. 2003).", {}),
+    booster("xgb-pairwise", "XGBoost pairwise", boosted(PairwiseBoost, min_child_weight=1.0, **LIKE_XGBOOST),
+            "XGBoost's current rank:pairwise, pairs over the whole list.", BOOSTER_SPACE, "xgboost"),
+    booster("xgb-map", "XGBoost MAP", boosted(MAPBoost, **LIKE_XGBOOST),
+            "XGBoost's rank:map, pairs over the whole list.", BOOSTER_SPACE, "xgboost"),
+    tree("scorecard", "Scorecard", recipe(Scorecard),
+         "Points per column that add up, with the defaults of Scorecard().", size=size_of_points),
+    tree("scorecard-tree", "Scorecard tree", recipe(ScorecardTree),
+         "Points per column, corrected in the leaves of a shallow tree, with the defaults of ScorecardTree().",
+         size=size_of_points),
+    Method("gamma-knn", "gamma-kNN", "toprank", recipe(GammaKNN), {"n_neighbors": (1, 3, 5, 9, 15, 25, 41)},
+           size=rows_kept, sweep=BY_NEIGHBOURS,
+           summary="Distance to the nearest positives against that to the nearest negatives."),
+    Method("local-gamma-knn", "Local gamma-kNN", "toprank", recipe(LocalGammaKNN, cv=0), {"n_neighbors": (1, 3, 9)},
+           size=rows_kept, summary="The same, with a weight of positives for each cluster."),
+    Method("mlfp", "MLFP", "toprank", recipe(MLFP, cv=0), {"mu": (0.001, 0.01, 0.1), "c": (0.0, 0.5, 0.9)},
+           size=rows_kept, summary="Nearest rows, with a distance to positives that is learned from few of them."),
+]  # fmt: skip
+for method in METHODS:
+    register(method)

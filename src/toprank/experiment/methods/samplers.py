@@ -15,7 +15,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_X_y
 
 from toprank.errors import InputError
-from toprank.experiment.methods.threads import limited_threads
+from toprank.experiment.methods.boosting import limited_threads
 from toprank.experiment.registry import Method, Sweep
 
 TITLES = {
@@ -114,28 +114,22 @@ def _build(name: str, n_rare: int, n_rows: int, random_state: Any) -> Any:
     from imblearn import combine, over_sampling, under_sampling
     from sklearn.cluster import KMeans
 
-    seed, k = {"random_state": random_state}, min(5, n_rare - 1)
+    seed, k, m = {"random_state": random_state}, min(5, n_rare - 1), min(10, n_rows - 1)
     smote = over_sampling.SMOTE(k_neighbors=max(k, 1), **seed)
-    if name == "smote":
-        return smote
-    if name == "borderline-smote":
-        return over_sampling.BorderlineSMOTE(k_neighbors=k, m_neighbors=min(10, n_rows - 1), **seed)
-    if name == "svm-smote":
-        return over_sampling.SVMSMOTE(k_neighbors=k, m_neighbors=min(10, n_rows - 1), **seed)
-    if name == "adasyn":
-        return over_sampling.ADASYN(n_neighbors=k, **seed)
-    if name == "kmeans-smote":
-        clusters = KMeans(n_clusters=min(8, n_rows), n_init=1, **seed)
-        richer = {"cluster_balance_threshold": n_rare / n_rows}  # than the table; the default asks for half positives
-        return over_sampling.KMeansSMOTE(k_neighbors=min(2, k), kmeans_estimator=clusters, **richer, **seed)
-    if name == "smote-tomek":
-        return combine.SMOTETomek(smote=smote, **seed)
-    if name == "smote-enn":
-        return combine.SMOTEENN(smote=smote, **seed)
-    if name == "random-over":
-        return over_sampling.RandomOverSampler(**seed)
-    if name == "random-under":
-        return under_sampling.RandomUnderSampler(**seed)
-    if name == "tomek":
-        return under_sampling.TomekLinks()
-    return under_sampling.NearMiss(n_neighbors=min(3, n_rare))
+    richer = n_rare / n_rows  # clusters richer than the table; the default asks for half positives
+    makers: dict[str, Callable[[], Any]] = {
+        "smote": lambda: smote,
+        "borderline-smote": lambda: over_sampling.BorderlineSMOTE(k_neighbors=k, m_neighbors=m, **seed),
+        "svm-smote": lambda: over_sampling.SVMSMOTE(k_neighbors=k, m_neighbors=m, **seed),
+        "adasyn": lambda: over_sampling.ADASYN(n_neighbors=k, **seed),
+        "kmeans-smote": lambda: over_sampling.KMeansSMOTE(
+            k_neighbors=min(2, k), kmeans_estimator=KMeans(n_clusters=min(8, n_rows), n_init=1, **seed),
+            cluster_balance_threshold=richer, **seed),
+        "smote-tomek": lambda: combine.SMOTETomek(smote=smote, **seed),
+        "smote-enn": lambda: combine.SMOTEENN(smote=smote, **seed),
+        "random-over": lambda: over_sampling.RandomOverSampler(**seed),
+        "random-under": lambda: under_sampling.RandomUnderSampler(**seed),
+        "tomek": under_sampling.TomekLinks,
+        "near-miss": lambda: under_sampling.NearMiss(n_neighbors=min(3, n_rare)),
+    }  # fmt: skip
+    return makers[name]()

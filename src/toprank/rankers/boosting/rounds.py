@@ -12,7 +12,7 @@ import numpy as np
 from scipy.optimize import minimize_scalar
 
 from toprank._core.sampling import draw_rows
-from toprank._core.surrogates import largest_size, to_fixed_point
+from toprank._core.surrogates import to_fixed_point
 from toprank.errors import InputError
 from toprank.rankers.boosting.losses import CHUNK, HERE, Here, Loss, Slopes
 from toprank.rankers.boosting.xgboost_trees import trees_from_json
@@ -108,8 +108,8 @@ class Rounds:
     Attributes
     ----------
     n_rounds : int
-    score : float64 array of shape (n,)
-        What the trees add to the training rows.
+    score : float array of shape (n,)
+        What the trees add to the training rows, as XGBoost adds it up.
     start : Start or None
         Where the margins of the rows come from.
     """
@@ -128,25 +128,26 @@ class Rounds:
         self._base = math.log(sums[0]) - math.log(sums[1]) if rows.margin is None else rows.margin
         self._other_base = None if others is None else others.margin
         self.n_rounds = 0
-        self.score = np.zeros(len(rows.X))
+        self.score = np.zeros(len(rows.X), np.float32)
+        self._margin = np.empty(len(rows.X))
         self._other_score = None if others is None else np.zeros(len(others.X))
         self._gammas: list[float] = []
 
     def step(self) -> None:
         """Grow one more tree."""
         loss, weight = self.settings.loss_of(self.n_rounds), self._draw()
-        slopes = loss.slopes(self.score + self._base, self._is_positive, weight, self.all_rows)
+        slopes = loss.slopes(self._margins(), self._is_positive, weight, self.all_rows)
         if self.settings.line_search:  # regression trees on the gradient
             slopes = Slopes(slopes.gradient, weight)
         gradient, curvature = in_fixed_point(slopes, self.all_rows)
-        before = self._margins() if self.settings.line_search else None
+        before = self._outputs() if self.settings.line_search else None
         self._booster.boost(self._train, iteration=self.n_rounds, grad=gradient, hess=curvature)
-        after = self._margins()
+        after = self._outputs()
         if before is None:
             self.score = after[0]
-            self._other_score = after[1]
+            self._other_score = after[1].astype(np.float64) if len(after) > 1 else None
         else:
-            self._search(loss, weight, [new - old for new, old in zip(after, before, strict=True) if new is not None])
+            self._search(loss, weight, [new.astype(np.float64) - old for new, old in zip(after, before, strict=True)])
         self.n_rounds += 1  # an interrupted round does not count
 
     def _draw(self) -> np.ndarray:
@@ -166,17 +167,22 @@ class Rounds:
                 drawn[rows] = self._weight[rows]
         return drawn
 
-    def _margins(self) -> list[Any]:
-        """Scores of the training rows and of the others, as XGBoost adds them up."""
-        tables = (self._train, self._others)
-        return [
-            None if table is None else self._booster.predict(table, output_margin=True).astype(np.float64)
-            for table in tables
-        ]
+    def _margins(self) -> np.ndarray:
+        """Log-odds of the training rows: where they start plus what the trees add; float64, overwritten every round."""
+        base = np.broadcast_to(self._base, self.score.shape)
+        self.all_rows.over(
+            len(base), lambda rows: np.add(self.score[rows], base[rows], out=self._margin[rows], dtype=np.float64)
+        )
+        return self._margin
+
+    def _outputs(self) -> list[np.ndarray]:
+        """What the trees add to the training rows and to the others, float32 as XGBoost adds it up."""
+        tables = [table for table in (self._train, self._others) if table is not None]
+        return [self._booster.predict(table, output_margin=True) for table in tables]
 
     def _search(self, loss: Loss, weight: np.ndarray, tree: list[np.ndarray]) -> None:
         """Go along the new tree as far as the loss falls (gamma of algorithm 1)."""
-        of_all, _ = self.all_rows.gather(np.column_stack((self.score + self._base, tree[0], self._is_positive, weight)))
+        of_all, _ = self.all_rows.gather(np.column_stack((self._margins(), tree[0], self._is_positive, weight)))
         kept = of_all[of_all[:, 3] > 0].T
         part = kept[0].copy(), kept[1].copy(), kept[2] == 1, kept[3].copy()
         size = max(float(np.abs(part[1]).max(initial=0.0)), float(np.finfo(np.float32).tiny))
@@ -244,10 +250,10 @@ def in_fixed_point(slopes: Slopes, all_rows: Here = HERE) -> tuple[np.ndarray, n
 
 def _fixed_point(values: np.ndarray, all_rows: Here) -> np.ndarray:
     n, out = len(values), np.empty(len(values), np.float32)
-    sizes = [0.0, *all_rows.over(n, lambda rows: largest_size(values[rows]))]
-    most = float(all_rows.largest(np.array([np.max(sizes)]))[0])
+    ends = [(0.0, 0.0), *all_rows.over(n, lambda rows: (values[rows].max(), -values[rows].min()))]
+    most = float(all_rows.largest(np.array([np.max(ends)]))[0])  # NaN if there is one
     if not math.isfinite(most):
         raise InputError("The loss has no finite gradient. Hint: use a smaller learning rate or alpha.")
     unit = math.ldexp(1.0, max(math.frexp(most)[1] - FLOAT32_BITS, -126))
-    all_rows.over(n, lambda rows: to_fixed_point(values[rows], unit, out[rows]))
+    all_rows.over(n, lambda rows: to_fixed_point(values[rows], np.float32(1 / unit), np.float32(unit), out[rows]))
     return out

@@ -16,8 +16,8 @@ import numpy as np
 from sklearn.base import clone, is_classifier
 from sklearn.utils import check_random_state
 
-from toprank._core.criteria import split_gain
 from toprank._core.dtypes import AUC, NODE, WEIGHT
+from toprank._core.splitting import split_gain
 from toprank._core.threads import Threads
 from toprank.data.binned_cases import BinnedCases
 from toprank.errors import InputError

@@ -7,7 +7,7 @@ from numbers import Real
 from typing import Any
 
 import numpy as np
-from sklearn.utils import check_random_state
+from sklearn.base import clone
 
 from toprank._compat import HasMethods, Interval, Options, StrOptions
 from toprank._core.threads import Threads, resolve_n_jobs
@@ -19,8 +19,7 @@ from toprank.rankers.neighbours.known import CaseSet, KnownCases, Votes, ratios,
 from toprank.rankers.neighbours.neighbour_ranker import NEIGHBOUR_CONSTRAINTS, LeftOut, NeighbourRanker
 from toprank.rankers.neighbours.search import PointSet, mapped
 from toprank.rankers.neighbours.space import FARTHEST
-from toprank.rankers.neighbours.synthetic import joint_ratio, resample, tune_both
-from toprank.rankers.neighbours.tuning import MEASURES, GammaCurve, gamma_curve
+from toprank.rankers.neighbours.tuning import LEAST_GAMMA, MEASURES, GammaCurve, Measure, gamma_curve
 from toprank.rankers.unseen import has_folds
 
 CV = "cv"
@@ -28,8 +27,11 @@ CV = "cv"
 SAMPLER_FOLDS = 10
 """Folds in which gamma is tuned beside a sampler: a left-out row must not have helped to make up others."""
 
-LEAST_GAMMA = 1e-9
-"""Stands for gamma = 0 where gamma_synthetic is compared with it."""
+MAX_SYNTHETIC = 2.0
+"""Largest gamma of synthetic positives: above 1 they count as farther away than they are (section 2.5.1)."""
+
+GRID = np.arange(21) / 10
+"""Where the search for both gammas begins: the grid of the thesis."""
 
 GAMMA = [Interval(Real, 0, None, closed="left"), Options(str, {CV})]
 
@@ -193,18 +195,16 @@ class GammaKNN(NeighbourRanker):
                 "GammaKNN with a sampler takes no sample weights, as samplers ignore them, but the weights differ. "
                 "Hint: leave sample_weight or sampler out."
             )
-        seed = check_random_state(0 if self.random_state is None else self.random_state).randint(2**31)
-        drawn = resample(points[is_known], is_positive[is_known], self.sampler, seed)
-        real, made = ~drawn.is_synthetic | ~drawn.is_positive, drawn.is_synthetic & drawn.is_positive
-        origin = np.where(drawn.rows >= 0, rows[is_known][drawn.rows], -1)
-        known = super()._known_cases(
-            drawn.points[real], drawn.is_positive[real], None, components, threads, origin[real]
-        )
-        image = mapped(drawn.points[made], components)
-        known.synthetic = CaseSet(
-            PointSet(image, metric=self._metric_name), drawn.points[made], None, np.full(made.sum(), -1)
-        )
+        points, is_positive, place = resample(points[is_known], is_positive[is_known], self.sampler, self._seed)
+        made = (place < 0) & is_positive
+        origin = np.where(place >= 0, rows[is_known][place], -1)
+        known = super()._known_cases(points[~made], is_positive[~made], None, components, threads, origin[~made])
+        known.synthetic = self._synthetic_cases(points[made], components)
         return known
+
+    def _synthetic_cases(self, places: np.ndarray, components: np.ndarray | None) -> CaseSet:
+        found = PointSet(mapped(places, components), metric=self._metric_name)
+        return CaseSet(found, places, None, np.full(len(places), -1))
 
     def _leave_out(self, data: Cases, points: np.ndarray, components: np.ndarray | None, threads: Threads) -> LeftOut:
         if self.sampler is None:
@@ -216,10 +216,9 @@ class GammaKNN(NeighbourRanker):
     def _evidence(
         self, known: KnownCases, points: np.ndarray, threads: Threads, own: np.ndarray | None
     ) -> tuple[np.ndarray, ...]:
-        votes = Votes.from_k(self.n_neighbors_)
-        if known.synthetic is not None:
-            return known.distances_apart(points, votes, threads, own)
-        return (ratios(*known.distances(points, votes, threads, own)),)
+        if known.synthetic is None:
+            return super()._evidence(known, points, threads, own)
+        return known.distances_apart(points, Votes.from_k(self.n_neighbors_), threads, own)
 
     def _learn_rule(self, left_out: LeftOut, data: Cases, points: np.ndarray, threads: Threads) -> None:
         measure = self.scoring if callable(self.scoring) else MEASURES[self.scoring or "f1"]
@@ -321,7 +320,100 @@ class GammaKNN(NeighbourRanker):
                 or places.ndim != 2 or places.shape[1] != self._space.n_dims or not np.all(np.abs(places) <= FARTHEST)
             ):  # fmt: skip
                 raise InputError("The model's synthetic cases and its columns do not fit together.")
-            image = mapped(places, self._known.components)
-            self._known.synthetic = CaseSet(
-                PointSet(image, metric=self._metric_name), places, None, np.full(len(places), -1)
-            )
+            self._known.synthetic = self._synthetic_cases(places, self._known.components)
+
+
+# --- synthetic positives ------------------------------------------------------------------------------------------
+#
+# A row is flagged if enough real positives, at gamma times their distance, or synthetic ones, at gamma_s times theirs,
+# come before the deciding negative (section 2.5.1). For a fixed gamma_s every row therefore has a ratio of its own that
+# gamma must stay below, and the other way round: each of the two is tuned exactly while the other is fixed.
+
+
+def resample(
+    points: np.ndarray, is_positive: np.ndarray, sampler: Any, seed: int
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return what a sampler of imbalanced-learn makes of training points: points, classes, and where they come from.
+
+    The last are positions among the given points, increasing; -1 for synthetic points, which come first.
+
+    A point of the result that equals a given point of its class is that point; all others are synthetic. So real points
+    that a sampler removes are gone, and copies of a point count as often as they occur.
+    """
+    sampler = clone(sampler)
+    if sampler.get_params().get("random_state", 0) is None:
+        sampler.set_params(random_state=seed)
+    try:
+        found, label = sampler.fit_resample(points, is_positive.astype(np.int64))
+    except ValueError as error:
+        raise InputError(
+            f"{type(sampler).__name__} cannot sample from {int(is_positive.sum()):,} positives and "
+            f"{int((~is_positive).sum()):,} negatives: {error} Hint: fewer neighbours in the sampler, or fewer folds."
+        ) from error
+    found, label = np.ascontiguousarray(found, np.float64), np.asarray(label) == 1
+    known: dict[bytes, int] = {}
+    for i in range(len(points)):
+        known.setdefault(points[i].tobytes() + is_positive[i].tobytes(), i)
+    rows = np.array([known.get(point.tobytes() + own.tobytes(), -1) for point, own in zip(found, label, strict=True)])
+    order = np.argsort(rows, kind="stable")
+    return found[order], label[order], rows[order].astype(np.int64)
+
+
+def joint_ratio(real: np.ndarray, synthetic: np.ndarray, negative: np.ndarray, share: float) -> np.ndarray:
+    """Return the ratio that gamma must stay below, for a fixed share gamma_s / gamma, float64 (n,).
+
+    `real` and `synthetic` are the distances to the j nearest positives of either kind, float64 (n, j), `negative` those
+    to the deciding negative, float64 (n,).
+    """
+    j = real.shape[1]
+    both = np.concatenate(
+        (real, np.where(np.isfinite(synthetic), share * np.minimum(synthetic, 1e300), np.inf)), axis=1
+    )
+    return ratios(np.sort(both, axis=1)[:, j - 1], negative)
+
+
+def ratio_beside(moving: np.ndarray, fixed: np.ndarray, negative: np.ndarray, gamma: float) -> np.ndarray:
+    """Return the ratio that the gamma of one kind of positive must stay below while that of the other kind is fixed.
+
+    `moving` and `fixed` are the distances to the j nearest positives of either kind, float64 (n, j); `gamma` is that of
+    the fixed kind.
+    """
+    n, j = moving.shape
+    n_before = (ratios(fixed, negative[:, None]) > gamma).sum(axis=1)
+    needed = np.maximum(j - n_before, 1)
+    ratio = ratios(moving[np.arange(n), needed - 1], negative)
+    return np.where(n_before >= j, np.inf, ratio)
+
+
+def tune_both(
+    evidence: tuple[np.ndarray, ...], is_positive: np.ndarray, weight: np.ndarray, measure: Measure, high: float,
+    gamma: float | None, gamma_synthetic: float | None,
+) -> tuple[float, float, GammaCurve]:  # fmt: skip
+    """Return gamma, gamma_s, and the measure at every gamma beside that gamma_s.
+
+    Every gamma_s of the grid gets its best gamma; from the best pair on, each is tuned in turn until neither gains. The
+    result is at least as good as the best pair of the grid of the thesis. A gamma that is given stays as it is.
+    """
+    real, synthetic, negative = evidence
+    high = high if gamma is None else gamma
+
+    def curve_of(moving: np.ndarray, fixed: np.ndarray, at: float, top: float) -> GammaCurve:
+        return gamma_curve(ratio_beside(moving, fixed, negative, at), is_positive, weight, measure, top)
+
+    starts = GRID if gamma_synthetic is None else np.array([gamma_synthetic])
+    best, pair, chosen = -np.inf, (1.0, 1.0), None
+    for start in starts.tolist():
+        curve = curve_of(real, synthetic, start, high)
+        own = curve.best if gamma is None else gamma
+        value = float(curve.at(np.array([own]))[0])
+        if value > best:
+            best, pair, chosen = value, (own, start), curve
+    assert chosen is not None
+    while gamma_synthetic is None:
+        other = curve_of(synthetic, real, pair[0], MAX_SYNTHETIC)
+        if float(other.value.max()) <= best + 1e-12:
+            break
+        curve = curve_of(real, synthetic, other.best, high)
+        own = curve.best if gamma is None else gamma
+        best, pair, chosen = float(curve.at(np.array([own]))[0]), (own, other.best), curve
+    return (*pair, chosen)

@@ -22,15 +22,8 @@ from toprank.data.shared_table import plain_table
 from toprank.errors import InputError
 from toprank.files.model_file import numbered_parts, without_prefix
 from toprank.rankers.base import RANKER_CONSTRAINTS
-from toprank.rankers.neighbours.class_tuning import (
-    CLASS_MEASURES,
-    LEAST_GAMMA,
-    ClassVotes,
-    confusion_matrix,
-    tune_gammas,
-)
 from toprank.rankers.neighbours.facts import distance_facts, gamma_text
-from toprank.rankers.neighbours.known import CaseSet, most_neighbours, positions_of
+from toprank.rankers.neighbours.known import CaseSet, most_neighbours
 from toprank.rankers.neighbours.nearby import (
     DIFFERENCES,
     ClassVote,
@@ -44,6 +37,7 @@ from toprank.rankers.neighbours.nearby import (
 from toprank.rankers.neighbours.neighbour_ranker import LEFT_OUT_ROWS, NEIGHBOUR_CONSTRAINTS
 from toprank.rankers.neighbours.search import METRICS
 from toprank.rankers.neighbours.space import Space
+from toprank.rankers.neighbours.tuning import CLASS_MEASURES, LEAST_GAMMA, ClassVotes, confusion_matrix, tune_gammas
 from toprank.rankers.reading import TableReader
 from toprank.rankers.validation import check_class_labels
 from toprank.tree.bin_mapper import row_blocks
@@ -68,7 +62,7 @@ class GammaKNNClassifier(ClassifierMixin, TableReader):
 
     Training rows vote without themselves (leave-one-out), from one search. While one gamma moves, a row is decided
     otherwise only where it passes one of k ratios, so all values of a gamma are compared at once; each in turn goes to
-    the best of all its values until none gains (`toprank.rankers.neighbours.class_tuning`).
+    the best of all its values until none gains (`toprank.rankers.neighbours.tuning`).
 
     Parameters
     ----------
@@ -250,8 +244,7 @@ class GammaKNNClassifier(ClassifierMixin, TableReader):
             self.gammas_ = self._given_gammas()
         self.confusion_ = confusion_matrix(label, votes.decide(self.gammas_), weight, n_classes)
         self.recall_ = min(
-            known.points.recall(points[rows], self.n_neighbors_, threads, positions_of(rows, known.rows))
-            for known in self._sets
+            known.points.recall(points[rows], self.n_neighbors_, threads, known.positions(rows)) for known in self._sets
         )
 
     def _used_neighbours(self) -> int:
@@ -301,8 +294,7 @@ class GammaKNNClassifier(ClassifierMixin, TableReader):
         counts = np.arange(1, self.n_neighbors_ + 1)
         distance = np.empty((len(points), len(self._sets), len(counts)))
         for c, known in enumerate(self._sets):
-            place = None if own is None else positions_of(own, known.rows)
-            distance[:, c] = known.at_count(points, counts, threads, place, is_bounded=False)
+            distance[:, c] = known.at_count(points, counts, threads, own, is_bounded=False)
         return ClassVotes(distance, self.class_counts_)
 
     def predict(self, X: Any) -> np.ndarray:

@@ -1,6 +1,6 @@
 """Brute force on a GPU: which points may be among the nearest of each query.
 
-Two passes of matrix products in single precision, with the error bounds of `_core/screening.py`, leave a few candidates
+Two passes of matrix products in single precision, with the error bounds of `_core/distances.py`, leave a few candidates
 per query. Their distances are computed where all others are, so a search on a GPU returns the same bits as any other.
 
 1. Points are dealt into groups. The k-th smallest of the groups' smallest upper bounds is at least the distance of the
@@ -91,15 +91,12 @@ class Screen:
         ----------
         queries : float32 array of shape (n, d)
             About `QUERIES` of them: all are on the GPU at once.
-        square : float64 array of shape (n,)
-            Squared norms of the queries.
-        floor : float64 array of shape (n,)
-            Bound of the absolute error.
+        square, floor : float64 arrays of shape (n,)
+            Squared norms of the queries, and bounds of the absolute error.
         left_out : int64 array of shape (n,)
             A point that the query must not find; -1 for none.
-        k : int, at most GROUPS
-        room : int
-            Candidates kept per query.
+        k, room : int
+            k is at most `GROUPS`.
         """
         xp, n = self._xp, len(queries)
         position, count = np.full((n, room), -1, np.int64), np.zeros(n, np.int64)

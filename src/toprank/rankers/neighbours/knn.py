@@ -13,7 +13,7 @@ from toprank._compat import StrOptions
 from toprank._core.threads import Threads, resolve_n_jobs
 from toprank.data.cases import Cases
 from toprank.rankers.neighbours.facts import vote_text
-from toprank.rankers.neighbours.known import KnownCases, positions_of
+from toprank.rankers.neighbours.known import KnownCases
 from toprank.rankers.neighbours.neighbour_ranker import NEIGHBOUR_CONSTRAINTS, LeftOut, NeighbourRanker
 from toprank.rankers.neighbours.search import mapped
 
@@ -182,20 +182,17 @@ class KNN(NeighbourRanker):
         """Return the distances to the k nearest positives and to the k nearest negatives, float64 (n, k) each."""
         counts = np.arange(1, k + 1)
         return tuple(
-            cases.at_count(
-                mapped(points, image), counts, threads, None if own is None else positions_of(own, cases.rows),
-                is_bounded=False,
-            )
+            cases.at_count(mapped(points, image), counts, threads, own, is_bounded=False)
             for cases, image in ((known.positives, known.components), (known.negatives, None))
-        )  # fmt: skip
+        )
 
     def _neighbourhoods(
         self, known: KnownCases, points: np.ndarray, k: int, threads: Threads, own: np.ndarray | None
     ) -> tuple[np.ndarray, np.ndarray]:
         """Return how many positives and negatives are in the neighbourhood of kRNN, float64 (n,) each."""
         image = mapped(points, known.components)
-        place = [None if own is None else positions_of(own, cases.rows) for cases in (known.positives, known.negatives)]
-        radius = known.positives.at_count(image, np.array([k]), threads, place[0])[:, 0]
+        place = [cases.positions(own) for cases in (known.positives, known.negatives)]
+        radius = known.positives.at_count(image, np.array([k]), threads, own)[:, 0]
         weights = [known.positives.weights, known.negatives.weights]
         n, following = known.negatives.points.count_within(points, radius, weights[1], threads)
         p, _ = known.positives.points.count_within(image, following, weights[0], threads, is_open=True)
@@ -221,12 +218,8 @@ class KNN(NeighbourRanker):
 def rare_class_share(p: np.ndarray, n: np.ndarray, n_positives: float, n_negatives: float) -> np.ndarray:
     """Return the probability of a positive by kRNN, float64 (n,).
 
-    Parameters
-    ----------
-    p, n : float64 arrays of shape (n,)
-        Positives and negatives in the neighbourhood of each row.
-    n_positives, n_negatives : float
-        In training.
+    p and n are the positives and negatives in the neighbourhood of each row, `n_positives` and `n_negatives` those in
+    training.
     """
     m, z = n_positives + n_negatives, -float(norm.ppf(CONFIDENCE / 2))
     overall = n_positives / m

@@ -12,8 +12,7 @@ For k = 1 that is the rule of section 2.4.3. A case of weight w counts as w case
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
-from typing import Self
+from typing import NamedTuple, Self
 
 import numpy as np
 
@@ -27,15 +26,8 @@ ENOUGH = 1 - 1e-9
 """Ten cases of weight 0.1 are one case, although their sum is a bit less."""
 
 
-@dataclass(frozen=True)
-class Votes:
-    """How many cases of each class decide a vote of k.
-
-    Attributes
-    ----------
-    positives, negatives : int
-        The vote is positive if that many positives come before that many negatives.
-    """
+class Votes(NamedTuple):
+    """How many cases of each class decide a vote: it is positive if so many positives come before so many negatives."""
 
     positives: int
     negatives: int
@@ -76,20 +68,10 @@ class CaseSet:
         cls, points: np.ndarray, is_own: np.ndarray, weight: np.ndarray | None, rows: np.ndarray, *,
         metric: str = "euclidean", algorithm: str = "auto", components: np.ndarray | None = None, seed: int = 0,
     ) -> Self:  # fmt: skip
-        """Return the training points of one class; points of weight 0 are left out.
+        """Return the training points of one class, which `is_own` marks; points of weight 0 are left out.
 
-        Parameters
-        ----------
-        points : float64 array of shape (n, n_dims)
-        is_own : bool array of shape (n,)
-            The points of the class.
-        weight : float64 array of shape (n,) or None
-        rows : int64 array of shape (n,)
-            Row of each point in the training table, increasing.
-        metric, algorithm, seed
-            See `PointSet`.
-        components : float64 array of shape (p, n_dims) or None
-            Linear map before distances are measured.
+        `rows` are the rows of the points in the training table, increasing; `components`, float64 (p, n_dims), a linear
+        map before distances are measured.
         """
         is_known = np.ones(len(points), bool) if weight is None else weight > 0
         own = is_own & is_known
@@ -113,6 +95,10 @@ class CaseSet:
         """How many cases each point stands for, float64 (m,)."""
         return np.ones(len(self)) if self.weight is None else self.weight
 
+    def positions(self, rows: np.ndarray | None) -> np.ndarray | None:
+        """Return the position of each training row among the cases, -1 if it is none of them; None without rows."""
+        return None if rows is None else positions_of(rows, self.rows)
+
     def at_count(
         self,
         queries: np.ndarray,
@@ -124,16 +110,10 @@ class CaseSet:
     ) -> np.ndarray:
         """Return the distances within which each query has that many cases, float64 (n, n_counts).
 
-        Parameters
-        ----------
-        queries : float64 array of shape (n, d)
-        counts : increasing array of shape (n_counts,)
-        threads : Threads
-        own : int64 array of shape (n,) or None
-            Position of the query in this set, -1 if it is not in it: one case there is left out.
-        is_bounded : bool
-            If there are fewer cases in all, the distance of the farthest; if False, infinite.
+        `counts` are increasing. `own` is the row of each query in the training table: one case there is left out. If
+        there are fewer cases in all, the distance of the farthest; infinite if not `is_bounded`.
         """
+        own = self.positions(own)
         if self.weight is None:
             return self._at_rank(queries, counts, threads, own, is_bounded)
         out, counts = np.full((len(queries), len(counts)), np.inf), np.asarray(counts) * ENOUGH
@@ -234,12 +214,7 @@ class KnownCases:
         Positives that a sampler made up.
     """
 
-    def __init__(
-        self,
-        positives: CaseSet,
-        negatives: CaseSet,
-        components: np.ndarray | None = None,
-    ):
+    def __init__(self, positives: CaseSet, negatives: CaseSet, components: np.ndarray | None = None):
         self.positives, self.negatives, self.components = positives, negatives, components
         self.synthetic: CaseSet | None = None
 
@@ -251,16 +226,7 @@ class KnownCases:
     ) -> Self:  # fmt: skip
         """Return the known cases of training points; points of weight 0 are left out.
 
-        Parameters
-        ----------
-        points : float64 array of shape (n, n_dims)
-        is_positive : bool array of shape (n,)
-        weight : float64 array of shape (n,) or None
-        metric, algorithm, seed
-            See `PointSet`.
-        components : float64 array of shape (p, n_dims) or None
-        rows : int64 array of shape (n,) or None
-            Row of each point in the training table; None for their positions.
+        `rows` are their rows in the training table, None for their positions; the rest is as in `PointSet`.
         """
         rows = np.arange(len(points)) if rows is None else rows
         positives, negatives = (
@@ -281,22 +247,11 @@ class KnownCases:
     ) -> tuple[np.ndarray, np.ndarray]:
         """Return the distances to the deciding positive and to the deciding negative, both float64 (n,).
 
-        Parameters
-        ----------
-        points : float64 array of shape (n, n_dims)
-        votes : Votes
-        threads : Threads
-        own : int64 array of shape (n,) or None
-            Row of each point in the training table: it is left out of the search (leave-one-out).
+        `own` is the row of each point in the training table: it is left out of the search (leave-one-out).
         """
-        out = []
-        for cases, image, count in (
-            (self.positives, self.components, votes.positives), (self.negatives, None, votes.negatives),
-        ):  # fmt: skip
-            place = None if own is None else positions_of(own, cases.rows)
-            found = cases.at_count(mapped(points, image), np.array([count]), threads, place)
-            out.append(found[:, 0])
-        return out[0], out[1]
+        image = mapped(points, self.components)
+        positive = self.positives.at_count(image, np.array([votes.positives]), threads, own)[:, 0]
+        return positive, self.negatives.at_count(points, np.array([votes.negatives]), threads, own)[:, 0]
 
     def distances_apart(
         self, points: np.ndarray, votes: Votes, threads: Threads, own: np.ndarray | None = None
@@ -307,20 +262,17 @@ class KnownCases:
         """
         assert self.synthetic is not None
         image = mapped(points, self.components)
-        place = [None if own is None else positions_of(own, cases.rows) for cases in (self.positives, self.negatives)]
-        negative = self.negatives.at_count(points, np.array([votes.negatives]), threads, place[1])[:, 0]
-        real = self.positives.points.nearest(image, votes.positives, threads, place[0]).distance
+        negative = self.negatives.at_count(points, np.array([votes.negatives]), threads, own)[:, 0]
+        real = self.positives.points.nearest(image, votes.positives, threads, self.positives.positions(own)).distance
         if len(self.synthetic) == 0:
             return real, np.full(real.shape, np.inf), negative
         return real, self.synthetic.points.nearest(image, votes.positives, threads).distance, negative
 
-    def nearest_positives(self, points: np.ndarray, k: int, threads: Threads) -> Neighbours:
-        """Return the k nearest positives of each point."""
-        return self.positives.points.nearest(mapped(points, self.components), min(k, len(self.positives)), threads)
-
-    def nearest_negatives(self, points: np.ndarray, k: int, threads: Threads) -> Neighbours:
-        """Return the k nearest negatives of each point."""
-        return self.negatives.points.nearest(points, min(k, len(self.negatives)), threads)
+    def nearest(self, points: np.ndarray, k: int, threads: Threads) -> tuple[Neighbours, Neighbours]:
+        """Return the k nearest positives and the k nearest negatives of each point."""
+        image = mapped(points, self.components)
+        positives = self.positives.points.nearest(image, min(k, len(self.positives)), threads)
+        return positives, self.negatives.points.nearest(points, min(k, len(self.negatives)), threads)
 
 
 def most_neighbours(n_cases: Iterable[float]) -> float:

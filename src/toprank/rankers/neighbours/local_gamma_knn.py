@@ -11,7 +11,6 @@ from typing import Any
 import numpy as np
 from sklearn.cluster import KMeans
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils import check_random_state
 from threadpoolctl import threadpool_limits
 
 from toprank._compat import Interval, Options, StrOptions
@@ -19,17 +18,14 @@ from toprank._core.threads import Threads
 from toprank.data.cases import Cases
 from toprank.errors import InputError
 from toprank.rankers.neighbours.facts import gammas_text, vote_text
-from toprank.rankers.neighbours.known import KnownCases, Votes, ratios, shares
+from toprank.rankers.neighbours.known import shares
 from toprank.rankers.neighbours.neighbour_ranker import NEIGHBOUR_CONSTRAINTS, LeftOut, NeighbourRanker
 from toprank.rankers.neighbours.search import PointSet
-from toprank.rankers.neighbours.tuning import MEASURES, Measure, decision_counts, gamma_curve, tune_regions
+from toprank.rankers.neighbours.tuning import LEAST_GAMMA, MEASURES, Measure, decision_counts, gamma_curve, tune_regions
 from toprank.rankers.unseen import HeldOut, Unseen, by_folds, held_out_folds
 
 FOLDS = 10
 """Folds in which version 2 clusters and tunes, as in the thesis."""
-
-LEAST_GAMMA = 1e-9
-"""Keeps a gamma of 0 from giving all cases of a region the same score."""
 
 
 class LocalGammaKNN(NeighbourRanker):
@@ -208,14 +204,13 @@ class LocalGammaKNN(NeighbourRanker):
         """Return the centres of the clusters of points, float64 (n_clusters, n_dims)."""
         if points.shape[1] == 0:
             return np.zeros((1, 0))
-        seed = check_random_state(0 if self.random_state is None else self.random_state).randint(2**31)
         weight = np.ones(len(points)) if weight is None else weight
         order = np.lexsort((weight, *points.T[::-1]))  # so that the order of the rows means nothing
         points, weight = points[order], weight[order]
         n_clusters = min(self.n_clusters, len(np.unique(points, axis=0)))
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ConvergenceWarning)
-            found = KMeans(n_clusters, n_init=1, random_state=seed).fit(points, sample_weight=weight)
+            found = KMeans(n_clusters, n_init=1, random_state=self._seed).fit(points, sample_weight=weight)
         return np.ascontiguousarray(found.cluster_centers_, np.float64)
 
     def _unseen(self, data: Cases, left_out: LeftOut, score: np.ndarray, threads: Threads) -> Unseen | None:
@@ -240,11 +235,6 @@ class LocalGammaKNN(NeighbourRanker):
         return Unseen(parts, by_folds(len(parts)))
 
     # --- scoring ------------------------------------------------------------------------------------------------
-
-    def _evidence(
-        self, known: KnownCases, points: np.ndarray, threads: Threads, own: np.ndarray | None
-    ) -> tuple[np.ndarray, ...]:
-        return (ratios(*known.distances(points, Votes.from_k(self.n_neighbors_), threads, own)),)
 
     def _relative(self, evidence: tuple[np.ndarray, ...], points: np.ndarray) -> np.ndarray:
         """Return the ratio of each row over the gamma of its cluster: flagged above 1."""

@@ -10,7 +10,6 @@ from it. Where rounding hides what any step would gain, it stops at once and say
 from __future__ import annotations
 
 import math
-from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -33,68 +32,27 @@ FIRST_WIDTH = 0.1
 ROUNDING = 1e-12
 """Share of the objective that counts as rounding."""
 
-
 STEEPEST = 1e300
 """Steps are not shortened any further."""
 
 PATIENCE = 10
 """Iterations over which a form that is not convex must gain something."""
 
-
 RISK_DISTANCES = 4_000_000
 """Distances held at once when all triplets are added up."""
 
 
-class MatrixForm(ABC):
-    """What the matrix M may be, and how its entries are stored: `variable`.
+class _Form:
+    """What the matrix M may be, and how its entries are stored: `variable`; the rows are float64 (n, d)."""
 
-    Attributes
-    ----------
-    rows : float64 array of shape (n, d)
-    """
+    is_convex = True
+    """Whether problem (3.1) is convex in the variable, so that a lower bound on its optimum is known."""
 
     def __init__(self, rows: np.ndarray, threads: Threads):
         self.rows, self.threads = rows, threads
 
-    @property
-    def is_convex(self) -> bool:
-        """True for a `ConvexForm`."""
-        return isinstance(self, ConvexForm)
 
-    @abstractmethod
-    def start(self) -> np.ndarray:
-        """Return the variable of the identity, or of what is nearest to it."""
-
-    @abstractmethod
-    def project(self, variable: np.ndarray) -> np.ndarray:
-        """Return the nearest variable whose matrix has all eigenvalues in [0, 1]."""
-
-    @abstractmethod
-    def map_rows(self, variable: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Return two float64 arrays whose differences between two rows have M's squared distance as dot product."""
-
-    @abstractmethod
-    def gradient(self, variable: np.ndarray, triplets: Triplets, slope: np.ndarray) -> np.ndarray:
-        """Return the gradient of the sum of slope times squared distance over all pairs."""
-
-    @abstractmethod
-    def penalty(self, variable: np.ndarray) -> tuple[float, np.ndarray]:
-        """Return the squared Frobenius norm of M - I, and its gradient."""
-
-    @abstractmethod
-    def components(self, variable: np.ndarray) -> np.ndarray:
-        """Return L, float64 (rank, d), with M = L'L."""
-
-
-class ConvexForm(MatrixForm):
-    """A form in which problem (3.1) is convex, so that a lower bound on its optimum is known."""
-
-    @abstractmethod
-    def least_linear(self, gradient: np.ndarray) -> np.ndarray:
-        """Return the feasible variable at which the dot product with `gradient` is least."""
-
-
-class DiagonalForm(ConvexForm):
+class DiagonalForm(_Form):
     """M = diag(variable); the projection clips to [0, 1]."""
 
     def start(self) -> np.ndarray:
@@ -102,15 +60,15 @@ class DiagonalForm(ConvexForm):
         return np.ones(self.rows.shape[1])
 
     def project(self, variable: np.ndarray) -> np.ndarray:
-        """Return the nearest feasible variable."""
+        """Return the nearest feasible variable: all eigenvalues of its matrix are in [0, 1]."""
         return np.clip(variable, 0.0, 1.0)
 
     def map_rows(self, variable: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Return two arrays whose differences have the squared distance as dot product."""
+        """Return two arrays whose differences between two rows have M's squared distance as dot product."""
         return self.rows, self.rows * variable
 
     def gradient(self, variable: np.ndarray, triplets: Triplets, slope: np.ndarray) -> np.ndarray:
-        """Return the gradient of the sum of slope times squared distance."""
+        """Return the gradient of the sum of slope times squared distance over all pairs."""
         chunks = chunks_of(len(triplets.anchor))
         parts = np.zeros((len(chunks), self.rows.shape[1]))
         self.threads.run(
@@ -127,15 +85,15 @@ class DiagonalForm(ConvexForm):
         return float(np.sum((variable - 1.0) ** 2)), 2.0 * (variable - 1.0)
 
     def components(self, variable: np.ndarray) -> np.ndarray:
-        """Return L with M = L'L."""
+        """Return L, float64 (rank, d), with M = L'L."""
         return np.diag(np.sqrt(variable))
 
     def least_linear(self, gradient: np.ndarray) -> np.ndarray:
-        """Return where the dot product with `gradient` is least."""
+        """Return the feasible variable at which the dot product with `gradient` is least."""
         return (gradient < 0.0).astype(np.float64)
 
 
-class FullForm(ConvexForm):
+class FullForm(_Form):
     """M = variable, symmetric; the projection clips the eigenvalues to [0, 1]."""
 
     def start(self) -> np.ndarray:
@@ -172,13 +130,10 @@ class FullForm(ConvexForm):
         return (vectors * (values < 0.0)) @ vectors.T
 
 
-class LowRankForm(MatrixForm):
-    """M = variable' variable with few rows; the projection clips the singular values to 1. Not convex.
+class LowRankForm(_Form):
+    """M = variable' variable with few rows; the projection clips the singular values to 1. Not convex."""
 
-    Attributes
-    ----------
-    rank : int
-    """
+    is_convex = False
 
     def __init__(self, rows: np.ndarray, threads: Threads, rank: int, weight: np.ndarray):
         super().__init__(rows, threads)
@@ -215,6 +170,9 @@ class LowRankForm(MatrixForm):
     def components(self, variable: np.ndarray) -> np.ndarray:
         """Return L with M = L'L."""
         return variable
+
+
+MatrixForm = DiagonalForm | FullForm | LowRankForm
 
 
 def chunks_of(n_anchors: int) -> list[tuple[int, int]]:
@@ -318,7 +276,7 @@ class MetricProblem:
 
     def least_of(self, model: LowerModel) -> float:
         """Return the least value that a lower model has in the feasible set: a lower bound on the minimum."""
-        if not isinstance(self.form, ConvexForm):
+        if isinstance(self.form, LowRankForm):
             return -math.inf
         if self.mu > 0.0:
             at = self.form.project(-model.slope / (2.0 * self.mu))
@@ -377,17 +335,11 @@ class _State:
 def solve(
     problem: MetricProblem, tol: float, max_iter: int, watch: Callable[[np.ndarray, float], Any] = lambda x, value: None
 ) -> Solution:
-    """Minimise from the identity.
+    """Minimise from the identity, until the gap is at most a share `tol` of the objective at the start.
 
-    Parameters
-    ----------
-    problem : MetricProblem
-    tol : float
-        Stops when the gap is at most this share of the objective at the start. A form that is not convex stops when
-        10 iterations gain less than that. Both also stop as soon as rounding hides what a step without momentum gains.
-    max_iter : int
-    watch : callable
-        watch(iterate, exact objective of the best iterate), called with the start and after every iteration.
+    A form that is not convex stops when 10 iterations gain less than that. Both also stop as soon as rounding hides
+    what a step without momentum gains. watch(iterate, exact objective of the best iterate) is called with the start and
+    after every iteration.
     """
     with linear_algebra().limit(limits=1, user_api="blas"):
         return _solve(problem, tol, max_iter, watch)

@@ -2,23 +2,23 @@
 
 from __future__ import annotations
 
+import math
 import warnings
+from dataclasses import dataclass
 from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
 from sklearn.base import TransformerMixin
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from toprank._compat import Interval, StrOptions
 from toprank._core.threads import Threads
 from toprank.data.cases import Cases
 from toprank.errors import InputError
-from toprank.rankers.neighbours.bounds import MetricBound, evaluate_bound
 from toprank.rankers.neighbours.facts import vote_text
-from toprank.rankers.neighbours.known import KnownCases, Votes, ratios, shares
+from toprank.rankers.neighbours.known import shares
 from toprank.rankers.neighbours.metric_problem import (
     DiagonalForm,
     FullForm,
@@ -41,6 +41,13 @@ NORMALIZATIONS = ("triplets", "cases")
 
 ROUNDING = 1e-6
 """How far the largest singular value in a file may exceed 1."""
+
+PROVED, STATED = 96.0, 12.0
+"""kappa * mu / ((1 - alpha) K^2)^2, by the proof of theorem 5 and as printed in theorem 2.
+
+The printed theorems 2 and 6 have 12 / mu where the proof gives 6 * 4 ** 2 / mu = 96 / mu (4 (1 - alpha) K^2, the
+Lipschitz constant of lemma 3, enters squared; in the last lines of the proof its factor 4 is lost). The larger constant
+is used; `MetricBound.stated` has the bounds with the printed one."""
 
 
 class MLFP(TransformerMixin, NeighbourRanker):
@@ -249,11 +256,6 @@ class MLFP(TransformerMixin, NeighbourRanker):
             return LowRankForm(points, threads, min(rank, n_dims), weight)
         return (DiagonalForm if self.form == "diagonal" else FullForm)(points, threads)
 
-    @property
-    def _seed(self) -> int:
-        seed: int = check_random_state(0 if self.random_state is None else self.random_state).randint(2**31)
-        return seed
-
     def _learn_metric(self, points: np.ndarray, data: Cases, threads: Threads) -> np.ndarray:
         components, solution, triplets = self._solve(points, data.is_positive, data.weight, threads)
         self.components_, self.objective_ = components, np.array(solution.objective)
@@ -287,11 +289,6 @@ class MLFP(TransformerMixin, NeighbourRanker):
         threads: Threads,
     ) -> np.ndarray | None:  # fmt: skip
         return self.learn_components(points, is_positive, weight, threads)
-
-    def _evidence(
-        self, known: KnownCases, points: np.ndarray, threads: Threads, own: np.ndarray | None
-    ) -> tuple[np.ndarray, ...]:
-        return (ratios(*known.distances(points, Votes.from_k(self.n_neighbors_), threads, own)),)
 
     def _learn_rule(self, left_out: LeftOut, data: Cases, points: np.ndarray, threads: Threads) -> None:
         is_flagged = self._flags_of(left_out.evidence, points)
@@ -406,3 +403,80 @@ def _why_not_converged(solution: Solution, max_iter: int, tol: float) -> str:
         f"objective is proved to be within {share:.2g} of the minimum, not within tol={tol} (both as shares of the "
         "objective at the start). Hint: use scaling='standard', or raise tol."
     )
+
+
+# --- theorems 2 and 3 of chapter 3 --------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class MetricBound:
+    """Bounds on what a learned metric does to new cases, each true with probability 1 - delta.
+
+    A bound above 1 (`fp_rate`, `fn_rate`) or above `worst` (`risk`) says nothing.
+
+    Attributes
+    ----------
+    delta : float
+    empirical_risk : float
+        R_S: mean loss of all m^3 triplets of training cases.
+    risk : float
+        Theorem 2: bound on the expected loss of a triplet of new cases.
+    fp_rate, fn_rate : float
+        Theorem 3: bounds on the share of cases that are negative and flagged, or positive and missed, by the nearest
+        positive and the nearest negative (k = 1).
+    worst : float
+        sigma: the largest loss that a triplet can have.
+    stability : float
+        kappa: replacing one case changes no loss by more than kappa / m.
+    radius : float
+        K: largest norm of a training point.
+    m : float
+        Number of training cases.
+    applies : bool
+        False if a condition of the theorems does not hold; then the figures are not bounds, and `why_not` says why.
+    why_not : str
+    stated : tuple of float
+        risk, fp_rate and fn_rate with the constant that theorem 2 prints, an eighth of the proved one.
+    """
+
+    delta: float
+    empirical_risk: float
+    risk: float
+    fp_rate: float
+    fn_rate: float
+    worst: float
+    stability: float
+    radius: float
+    m: float
+    applies: bool
+    why_not: str
+    stated: tuple[float, float, float]
+
+
+def evaluate_bound(
+    *, delta: float, empirical_risk: float, m: float, alpha: float, mu: float, c: float, radius: float, why_not: str
+) -> MetricBound:
+    """Return the bounds of theorems 2 and 3 for m training cases with a share alpha of positives.
+
+    `empirical_risk` is R_S, `radius` K, and mu the weight of the penalty where the losses are divided by m^3. Theorem 3
+    is for c = 0; a margin 1 - c below 1 bounds the share of mistakes by the loss / (1 - c). `why_not` says which
+    condition does not hold; empty if all do.
+    """
+    worst = (1.0 - alpha) * (1.0 - c + 4.0 * radius**2)
+
+    def rates(constant: float) -> tuple[float, float, float, float]:
+        scale = constant * ((1.0 - alpha) * radius**2) ** 2
+        kappa = scale / mu if mu > 0.0 else (math.inf if scale else 0.0)
+
+        def slack(n: float) -> float:
+            return 2.0 * kappa / n + (2.0 * kappa + 2.0 * worst) * math.sqrt(math.log(2.0 / delta) / (2.0 * n))
+
+        # Theorem 3 has one case more, whose triplets lose at most `worst` each.
+        old = (m / (m + 1.0)) ** 3
+        risk = old * empirical_risk + (1.0 - old) * worst + slack(m + 1.0)
+        scaled = risk / (1.0 - c) if c < 1.0 else math.inf
+        return empirical_risk + slack(m), scaled / alpha, scaled / (1.0 - alpha), kappa
+
+    risk, fp_rate, fn_rate, kappa = rates(PROVED)
+    return MetricBound(delta, empirical_risk, risk, fp_rate, fn_rate, worst, kappa, radius, m, not why_not, why_not,
+                       rates(STATED)[:3])  # fmt: skip

@@ -13,7 +13,6 @@ import numpy as np
 from toprank.errors import InputError
 from toprank.explain.reasons import LEAST_STRENGTH, MOST_STRENGTH, Reason
 from toprank.explain.values import Originals, originals_by_feature, value_of, value_text
-from toprank.metrics.hit_rates import HitRates
 from toprank.rankers.neighbours.known import CaseSet
 from toprank.rankers.neighbours.search import Neighbours
 from toprank.rankers.neighbours.space import Space
@@ -29,18 +28,9 @@ DIFFERENCES = 3
 
 @dataclass(frozen=True)
 class Nearby:
-    """The nearest known cases of one class, for a batch of rows.
+    """The nearest known cases of one class, `found` among `cases`, for a batch of rows, `points` of the space.
 
-    Attributes
-    ----------
-    found : Neighbours
-        Of each row, among `cases`.
-    cases : CaseSet
-    points : float64 array of shape (n, n_dims)
-        The rows.
-    space : Space
-    names : list of str or None
-        Names of the training rows.
+    `names` are those of the training rows, None if they are only numbered.
     """
 
     found: Neighbours
@@ -199,26 +189,6 @@ class VoteExplanation:
         return "\n".join(lines)
 
 
-def explain_by_neighbours(
-    near: tuple[Nearby, Nearby], columns: Sequence[Column], X: np.ndarray, originals: Originals | None,
-    score: np.ndarray, rates: HitRates, base_rate: float,
-) -> list[NeighbourExplanation]:  # fmt: skip
-    """Return an explanation of each row from its nearest positives and negatives."""
-    rate = rates.at(score)
-    sides = [nearby_cases(side, columns, X, originals, DIFFERENCES) for side in near]
-    return [
-        NeighbourExplanation(
-            float(score[i]),
-            float(rate[i]),
-            float(rate[i] / base_rate),
-            rates.is_for_new_cases,
-            sides[0][i],
-            sides[1][i],
-        )
-        for i in range(len(X))
-    ]
-
-
 def neighbour_reasons(
     near: Nearby, columns: Sequence[Column], X: np.ndarray, originals: Originals | None, gain: np.ndarray
 ) -> list[list[NeighbourReason]]:
@@ -226,16 +196,6 @@ def neighbour_reasons(
 
     The row's gain in log-odds (its hit rate against that of all cases) is shared by its reasons: a positive half as far
     away gets twice the share. So the strengths of a row multiply to the factor by which its odds are raised.
-
-    Parameters
-    ----------
-    near : Nearby
-        Positives.
-    columns : sequence of Column
-    X : float array of shape (n, n_features)
-    originals : callable or None
-        See `toprank.explain.values.Originals`.
-    gain : float array of shape (n,)
     """
     closeness = np.where(near.found.position >= 0, 1.0 / np.maximum(near.found.distance, 1e-9), 0.0)
     share = closeness / closeness.sum(axis=1, keepdims=True)

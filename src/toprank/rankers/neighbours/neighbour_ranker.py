@@ -27,14 +27,15 @@ from toprank.files.model_file import without_prefix
 from toprank.rankers.alerts import log_odds_gain
 from toprank.rankers.base import RANKER_CONSTRAINTS, Ranker
 from toprank.rankers.neighbours.facts import column_weights, distance_facts, weights_text
-from toprank.rankers.neighbours.known import CaseSet, KnownCases, most_neighbours, positions_of
+from toprank.rankers.neighbours.known import CaseSet, KnownCases, Votes, most_neighbours, ratios
 from toprank.rankers.neighbours.nearby import (
+    DIFFERENCES,
     Nearby,
     NeighbourExplanation,
-    explain_by_neighbours,
     index_names,
     names_from_array,
     names_to_array,
+    nearby_cases,
     neighbour_reasons,
 )
 from toprank.rankers.neighbours.search import ALGORITHMS, METRICS, mapped
@@ -70,16 +71,8 @@ NEIGHBOUR_CONSTRAINTS: dict[str, list[Any]] = {
 class LeftOut:
     """Training rows that were compared with other rows only.
 
-    Attributes
-    ----------
-    rows : int64 array of shape (n,)
-        Rows of the training table.
-    is_positive : bool array of shape (n,)
-    weight, n_cases : float64 arrays of shape (n,)
-        Weight of each row, in a sample also that of the rows it stands for; and the number of cases it is itself.
-    evidence : tuple of float64 arrays of shape (n, ...)
-    source : str
-        How they were left out, in words.
+    Of a sample, `weight` is also that of the rows that each row stands for; `n_cases` is the number of cases that it is
+    itself. `evidence` has arrays of shape (n, ...), and `source` says how the rows were left out, in words.
     """
 
     rows: np.ndarray
@@ -185,6 +178,11 @@ class NeighbourRanker(Ranker):
         return components
 
     @property
+    def _seed(self) -> int:
+        seed: int = check_random_state(0 if self.random_state is None else self.random_state).randint(2**31)
+        return seed
+
+    @property
     def _metric_name(self) -> str:
         """Name of the distance after the linear map, if there is one."""
         return self.metric if isinstance(self.metric, str) else "euclidean"
@@ -194,10 +192,9 @@ class NeighbourRanker(Ranker):
         threads: Threads, rows: np.ndarray | None = None,
     ) -> KnownCases:  # fmt: skip
         """Return training points as known cases; `rows` are their rows in the training table."""
-        seed = check_random_state(0 if self.random_state is None else self.random_state).randint(2**31)
         return KnownCases.learn(
             points, is_positive, weight, metric=self._metric_name, algorithm=self.algorithm, components=components,
-            seed=seed, rows=rows,
+            seed=self._seed, rows=rows,
         )  # fmt: skip
 
     def _leave_out(self, data: Cases, points: np.ndarray, components: np.ndarray | None, threads: Threads) -> LeftOut:
@@ -261,15 +258,17 @@ class NeighbourRanker(Ranker):
         queries = mapped(points[rows], self._known.components), points[rows]
         sets = self._known.positives, self._known.negatives
         return min(
-            cases.points.recall(at, k, threads, positions_of(rows, cases.rows))
-            for cases, at in zip(sets, queries, strict=True)
+            cases.points.recall(at, k, threads, cases.positions(rows)) for cases, at in zip(sets, queries, strict=True)
         )
 
-    @abstractmethod
     def _evidence(
         self, known: KnownCases, points: np.ndarray, threads: Threads, own: np.ndarray | None
     ) -> tuple[np.ndarray, ...]:
-        """Return what the search finds about points, one entry per point; `own` as in `KnownCases.distances`."""
+        """Return what the search finds about points, one entry per point: the ratio of the two deciding distances.
+
+        `own` as in `KnownCases.distances`.
+        """
+        return (ratios(*known.distances(points, Votes.from_k(self.n_neighbors_), threads, own)),)
 
     @abstractmethod
     def _learn_rule(self, left_out: LeftOut, data: Cases, points: np.ndarray, threads: Threads) -> None:
@@ -312,7 +311,7 @@ class NeighbourRanker(Ranker):
 
     def _space_points(self, X: Any) -> np.ndarray:
         """Return the rows of a table as points."""
-        matrix = self._encode(X)
+        matrix = self._encode(X)  # first, as it checks that the model is fitted
         return self._space.points(matrix)
 
     # --- reasons ------------------------------------------------------------------------------------------------
@@ -337,16 +336,23 @@ class NeighbourRanker(Ranker):
         with Threads(resolve_n_jobs(self.n_jobs)) as threads:
             near = self._nearby(self._space.points(matrix), self.n_neighbors_, threads)
             score = self._score_rows(matrix, threads)
-        return explain_by_neighbours(near, self.columns_, matrix, originals, score, self.rates_, self.base_rate_)
+        rate = self.rates_.at(score)
+        positives, negatives = (nearby_cases(side, self.columns_, matrix, originals, DIFFERENCES) for side in near)
+        return [
+            NeighbourExplanation(
+                float(score[i]), float(rate[i]), float(rate[i] / self.base_rate_), self.rates_.is_for_new_cases,
+                positives[i], negatives[i],
+            )
+            for i in range(len(matrix))
+        ]  # fmt: skip
 
     def _nearby(self, points: np.ndarray, k: int, threads: Threads) -> tuple[Nearby, Nearby]:
         """Return the k nearest positives and negatives of each point, with what is needed to describe them."""
-        known = self._known
-        found = known.nearest_positives(points, k, threads), known.nearest_negatives(points, k, threads)
-        return tuple(
-            Nearby(near, cases, points, self._space, self._case_names)
-            for near, cases in zip(found, (known.positives, known.negatives), strict=True)
-        )  # type: ignore[return-value]
+        positives, negatives = self._known.nearest(points, k, threads)
+        return (
+            Nearby(positives, self._known.positives, points, self._space, self._case_names),
+            Nearby(negatives, self._known.negatives, points, self._space, self._case_names),
+        )
 
     # --- files and text -----------------------------------------------------------------------------------------
 

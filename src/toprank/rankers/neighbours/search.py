@@ -17,8 +17,15 @@ import numpy as np
 from sklearn.neighbors import KDTree
 from threadpoolctl import ThreadpoolController
 
-from toprank._core.distances import along_graph, brute_force, count_within, map_rows, pair_distances
-from toprank._core.screening import nearest_candidates, screen
+from toprank._core.distances import (
+    along_graph,
+    brute_force,
+    count_within,
+    map_rows,
+    nearest_candidates,
+    pair_distances,
+    screen,
+)
 from toprank._core.threads import Threads, cut_evenly
 from toprank.errors import InputError
 from toprank.rankers.neighbours.gpu import GROUPS, QUERIES, Screen, cupy_or_why, relative_error
@@ -143,16 +150,9 @@ class PointSet:
         return {name: value for name, value in vars(self).items() if name != "_on_gpu"}
 
     def nearest(self, queries: np.ndarray, k: int, threads: Threads, left_out: np.ndarray | None = None) -> Neighbours:
-        """Return the k nearest points of each query.
+        """Return the k nearest points of each query, the same for any number of threads.
 
-        Parameters
-        ----------
-        queries : float64 array of shape (n, d)
-        k : int, at least 1
-        threads : Threads
-            The result is the same for any number of them.
-        left_out : int64 array of shape (n,) or None
-            Position of a point that the query must not find, usually itself; -1 for none.
+        `left_out` is the position of a point that each query must not find, usually itself; -1 for none.
         """
         n = len(queries)
         queries = np.ascontiguousarray(queries, np.float64)
@@ -176,15 +176,7 @@ class PointSet:
     ) -> tuple[np.ndarray, np.ndarray]:
         """Return the weight of the points within a radius of each query, and the distance of the nearest one beyond.
 
-        Parameters
-        ----------
-        queries : float64 array of shape (n, d)
-        radius : float64 array of shape (n,)
-        weight : float64 array of shape (m,)
-            Of the points.
-        threads : Threads
-        is_open : bool
-            Points exactly at the radius are beyond it.
+        `weight` is that of the points, float64 (m,). With `is_open`, points exactly at the radius are beyond it.
         """
         by_feature = np.ascontiguousarray(self.points.T)
         queries, n = np.ascontiguousarray(queries, np.float64), len(queries)

@@ -67,16 +67,7 @@ class Space:
     ) -> Self:
         """Return the space of training rows; it is the same for any row order, and weight 2 is the row twice.
 
-        Parameters
-        ----------
-        X : float array of shape (n, n_features)
-            Categories are codes, NaN is missing.
-        n_categories : int array of shape (n_features,)
-            0 for numbers.
-        weight : float array of shape (n,) or None
-            Rows of weight 0 are left out.
-        scaling : {"minmax", "standard", None}
-        category_distance : float
+        In X, categories are codes and NaN is missing; `n_categories` is 0 for numbers. Rows of weight 0 are left out.
         """
         weight = np.ones(len(X)) if weight is None else weight
         X, weight = X[weight > 0], weight[weight > 0]
@@ -223,12 +214,7 @@ def _halves(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 def _median(values: np.ndarray, weight: np.ndarray) -> float:
     """Return the smallest value that at least half of the weight does not exceed."""
     distinct, which = np.unique(values, return_inverse=True)
-    total = np.array([math.fsum(weight)]) if len(distinct) == 1 else _sums(which, weight, len(distinct))
-    below = np.cumsum(total)
+    order = np.lexsort((weight, which))  # sums that do not depend on the order of the rows
+    total = np.bincount(which[order], weight[order], len(distinct))
+    below = np.cumsum(np.array([math.fsum(weight)]) if len(distinct) == 1 else total)
     return float(distinct[np.searchsorted(below, below[-1] / 2)])
-
-
-def _sums(which: np.ndarray, weight: np.ndarray, n: int) -> np.ndarray:
-    """Return the weight of each distinct value, added up in an order that does not depend on that of the rows."""
-    order = np.lexsort((weight, which))
-    return np.bincount(which[order], weight[order], n)

@@ -72,12 +72,7 @@ class Triplets:
 class Lists:
     """For each anchor a list of rows with weights and squared distances, nearest first.
 
-    Attributes
-    ----------
-    start : int64 array of shape (n_anchors + 1,)
-    row : int64 array
-        Positions of rows.
-    weight, distance : float64 arrays
+    Those of anchor a are at start[a]:start[a + 1].
     """
 
     start: np.ndarray
@@ -93,20 +88,12 @@ def segment_sums(values: np.ndarray, start: np.ndarray) -> np.ndarray:
 
 
 def make_triplets(
-    is_positive: np.ndarray, weight: np.ndarray, partners: Lists, rivals: Lists, total: float | None
+    is_positive: np.ndarray, weight: np.ndarray, alpha: float, partners: Lists, rivals: Lists, total: float | None
 ) -> Triplets:
-    """Return the triplets of lists of partners and rivals, one of each per row.
+    """Return the triplets of lists of partners (positives) and rivals (negatives), one of each per row.
 
-    Parameters
-    ----------
-    is_positive : bool array of shape (n,)
-    weight : float64 array of shape (n,)
-    partners, rivals : Lists
-        Per row: positives, negatives.
-    total : float or None
-        What the sum of losses is divided by; None = the number of triplets.
+    `alpha` is the share of positives. The sum of losses is divided by `total`; None = the number of triplets.
     """
-    alpha = weight[is_positive].sum() / weight.sum()
     n_partners, n_rivals = segment_sums(partners.weight, partners.start), segment_sums(rivals.weight, rivals.start)
     n_triplets = float(np.sum(weight * n_partners * n_rivals))
     divisor = (n_triplets or 1.0) if total is None else total
@@ -137,19 +124,10 @@ def distinct_cases(
 
 
 def nearest_lists(points: np.ndarray, in_class: np.ndarray, weight: np.ndarray, k: int, threads: Threads) -> Lists:
-    """Return the k nearest rows of a class for each row.
+    """Return the k nearest rows of a class for each row; no two points of a class may be equal.
 
     A row of weight 2 is two rows: it counts twice among the neighbours of others, and once among its own. Where weights
     do not add up to k exactly, the farthest neighbour counts in part.
-
-    Parameters
-    ----------
-    points : float64 array of shape (n, d)
-        No two of a class are equal.
-    in_class : bool array of shape (n,)
-    weight : float64 array of shape (n,), positive
-    k : int
-    threads : Threads
     """
     members = np.flatnonzero(in_class)
     place = np.full(len(points), -1)
@@ -175,15 +153,15 @@ def nearest_lists(points: np.ndarray, in_class: np.ndarray, weight: np.ndarray, 
     return Lists(start, row[is_kept], kept[is_kept], length[is_kept])
 
 
-def full_lists(points: np.ndarray, in_class: np.ndarray, weight: np.ndarray) -> Lists:
-    """Return all rows of a class for each row, nearest first; a row of the class is in its own list, as in (3.1)."""
-    members, n = np.flatnonzero(in_class), len(points)
+def full_lists(points: np.ndarray, in_class: np.ndarray, weight: np.ndarray, anchors: slice = slice(None)) -> Lists:
+    """Return all rows of a class for some rows, nearest first; a row of the class is in its own list, as in (3.1)."""
+    members, n = np.flatnonzero(in_class), len(points[anchors])
     if n * len(members) > MAX_RIVALS:
         raise InputError(
             f"triplets='all' compares {n:,} rows with {len(members):,}, which are {n * len(members):,} distances; at "
             f"most {MAX_RIVALS:,} are supported. Hint: use triplets='nearest' or triplets='sampled'."
         )
-    length = cdist(points, points[members], "sqeuclidean")
+    length = cdist(points[anchors], points[members], "sqeuclidean")
     order = np.argsort(length, axis=1, kind="stable")
     start = np.arange(n + 1) * len(members)
     return Lists(start, members[order].ravel(), weight[members][order].ravel(),
@@ -211,22 +189,10 @@ def choose_triplets(
     points: np.ndarray, is_positive: np.ndarray, weight: np.ndarray, threads: Threads, *, kind: str, n_neighbors: int,
     n_sampled: int, seed: int, per_case: bool,
 ) -> Triplets:  # fmt: skip
-    """Return the triplets of training rows.
+    """Return the triplets of training rows; no two points of a class may be equal.
 
-    Parameters
-    ----------
-    points : float64 array of shape (n, d)
-        No two of a class are equal.
-    is_positive : bool array of shape (n,)
-    weight : float64 array of shape (n,), positive
-    threads : Threads
-    kind : {"nearest", "all", "sampled"}
-    n_neighbors, n_sampled : int
-        Partners and rivals per anchor: of "nearest", of "sampled".
-    seed : int
-        Of "sampled".
-    per_case : bool
-        True: divide by the cube of the number of cases, as in (3.1). False: by the number of triplets.
+    Anchors have `n_neighbors` partners and rivals with kind "nearest", `n_sampled` with "sampled", all others with
+    "all". `per_case` divides by the cube of the number of cases, as in (3.1), instead of the number of triplets.
     """
     if kind == "nearest":
         partners = nearest_lists(points, is_positive, weight, n_neighbors, threads)
@@ -236,27 +202,20 @@ def choose_triplets(
     else:
         rng = np.random.default_rng(seed)
         partners, rivals = (sampled_lists(points, side, weight, n_sampled, rng) for side in (is_positive, ~is_positive))
-    return make_triplets(is_positive, weight, partners, rivals, float(weight.sum()) ** 3 if per_case else None)
+    alpha, total = weight[is_positive].sum() / weight.sum(), float(weight.sum()) ** 3 if per_case else None
+    return make_triplets(is_positive, weight, alpha, partners, rivals, total)
 
 
 def block_of_all(
     points: np.ndarray, mapped: np.ndarray, is_positive: np.ndarray, weight: np.ndarray, anchors: slice
 ) -> tuple[Triplets, np.ndarray]:
     """Return all triplets of some anchors, divided by m^3, and the learned squared distances of their pairs."""
-    sides = np.flatnonzero(is_positive), np.flatnonzero(~is_positive)
-    alpha, m = weight[is_positive].sum() / weight.sum(), weight.sum()
-    learned = cdist(mapped[anchors], mapped[sides[0]], "sqeuclidean")
-    length = cdist(points[anchors], points[sides[1]], "sqeuclidean")
-    order = np.argsort(length, axis=1, kind="stable")
-    n = len(length)
-    start = [np.arange(n + 1) * len(side) for side in sides]
-    rival, rival_weight = np.take_along_axis(length, order, axis=1).ravel(), weight[sides[1]][order].ravel()
-    weight_before = np.empty(len(rival) + n)
-    sum_before = np.empty_like(weight_before)
-    cumulate_rivals(start[1], rival, rival_weight, weight_before, sum_before)
-    share = weight[anchors] * np.where(is_positive[anchors], 1.0 - alpha, alpha) / m**3
-    triplets = Triplets(
-        np.arange(n), np.where(is_positive[anchors], 1.0, -1.0), share, start[0], np.tile(sides[0], n),
-        np.tile(weight[sides[0]], n), start[1], rival, weight_before, sum_before, float(n * len(rival)),
-    )  # fmt: skip
-    return triplets, learned.ravel()
+    positives, m = np.flatnonzero(is_positive), weight.sum()
+    learned = cdist(mapped[anchors], mapped[positives], "sqeuclidean")
+    n = len(learned)
+    partners = Lists(
+        np.arange(n + 1) * len(positives), np.tile(positives, n), np.tile(weight[positives], n), learned.ravel()
+    )
+    rivals = full_lists(points, ~is_positive, weight, anchors)
+    alpha = weight[is_positive].sum() / m
+    return make_triplets(is_positive[anchors], weight[anchors], alpha, partners, rivals, m**3), partners.distance

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, Self
@@ -28,6 +28,13 @@ DTYPES: dict[str, Any] = {
 DAMAGED = "Not a valid card: it breaks the rule that {}. Hint: the data may be damaged."
 
 Rule = tuple[bool | np.bool, str]
+
+
+def require(rules: Iterable[Rule], message: str) -> None:
+    """Raise InputError with the text of the first rule that does not hold."""
+    for holds, rule in rules:
+        if not holds:
+            raise InputError(message.format(rule))
 
 
 @dataclass(frozen=True, eq=False)
@@ -233,14 +240,12 @@ class Card:
     # --- scoring ------------------------------------------------------------------------------------------------
 
     @cached_property
-    def _packed(self) -> tuple[np.ndarray, ...]:
-        """All shapes in the arrays that kernels take, in their order."""
-        arrays = self._shape_arrays()
-        return tuple(arrays[name] for name in DTYPES if name not in ("base", "scale"))
-
-    def _shape_arrays(self) -> dict[str, np.ndarray]:
+    def _arrays(self) -> dict[str, np.ndarray]:
+        """The card in the arrays of a file; all but the first two are those that kernels take, in their order."""
         shapes = self.shapes
         found: dict[str, Any] = {
+            "base": self.base,
+            "scale": self.scale,
             "feature": self.features,
             "is_categorical": [shape.is_categorical for shape in shapes],
             "edge_at": np.append(0, np.cumsum([len(shape.edges) for shape in shapes])),
@@ -250,15 +255,15 @@ class Card:
             "ends": np.concatenate([np.zeros(0), *(shape.ends for shape in shapes)]),
             "missing": [shape.missing for shape in shapes],
         }
-        return {name: np.array(value, DTYPES[name]) for name, value in found.items()}
+        return {name: np.array(found[name], dtype) for name, dtype in DTYPES.items()}
 
     def decision_function(self, matrix: np.ndarray, threads: Threads | None = None) -> np.ndarray:
         """Return the score of each encoded row, float64 (n,): the base and the points of its values."""
         self._check_width(matrix)
-        out = np.full(len(matrix), self.base)
+        out, packed = np.full(len(matrix), self.base), list(self._arrays.values())[2:]
 
         def add(rows: slice) -> None:
-            add_points(as_block(matrix, rows), *self._packed, out[rows])
+            add_points(as_block(matrix, rows), *packed, out[rows])
 
         (threads or Threads()).run(add, row_blocks(*matrix.shape))
         return out
@@ -266,9 +271,9 @@ class Card:
     def contributions(self, matrix: np.ndarray) -> np.ndarray:
         """Return the points of each value, float64 (n, n_features); base and points of a row add up to its score."""
         self._check_width(matrix)
-        out = np.zeros(matrix.shape)
+        out, packed = np.zeros(matrix.shape), list(self._arrays.values())[2:]
         for rows in row_blocks(*matrix.shape):
-            write_points(as_block(matrix, rows), *self._packed, out[rows])
+            write_points(as_block(matrix, rows), *packed, out[rows])
         return out
 
     def _check_width(self, matrix: np.ndarray) -> None:
@@ -303,7 +308,7 @@ class Card:
 
     def to_arrays(self) -> dict[str, np.ndarray]:
         """Return the arrays of a file; `from_arrays` returns an equal card."""
-        return {"base": np.array(self.base), "scale": np.array(self.scale)} | self._shape_arrays()
+        return {name: array.copy() for name, array in self._arrays.items()}
 
     @classmethod
     def from_arrays(cls, arrays: dict[str, np.ndarray], columns: Sequence[Column]) -> Card:
@@ -322,9 +327,7 @@ class Card:
             (all(_rises_to(arrays[name], end) for name, end in starts), "one feature follows the other"),
             (bool(np.all(arrays["is_categorical"] <= 1)), "a feature is categorical or not"),
         ]
-        for holds, rule in rules:
-            if not holds:
-                raise InputError(DAMAGED.format(rule))
+        require(rules, DAMAGED)
         edge_at, point_at = arrays["edge_at"].tolist(), arrays["point_at"].tolist()
         shapes = []
         for s in range(n):
@@ -341,9 +344,7 @@ class Card:
 
     def check(self, n_features: int) -> Self:
         """Verify every invariant; return self, or raise ValueError with an explanation."""
-        for holds, rule in self._rules(n_features):
-            if not holds:
-                raise InputError(DAMAGED.format(rule))
+        require(self._rules(n_features), DAMAGED)
         return self
 
     def _rules(self, n_features: int) -> Iterator[Rule]:
@@ -399,16 +400,6 @@ class Card:
 def _rises_to(at: np.ndarray, end: int) -> bool:
     """Return True if the starts go from 0 to `end` without a step back."""
     return bool(at[0] == 0 and at[-1] == end and np.all(at[1:] >= at[:-1]))
-
-
-LEAST_DIFFERENCE = 0.1
-"""Bins of a finished card differ by more than this, in log-odds, or become one: 3 points, if 20 double the odds."""
-
-
-def finished(card: Card, scale: float, has_whole_points: bool) -> Card:
-    """A card in log-odds on the scale of its points, whole if asked, and with no more bins than matter."""
-    whole = card.scaled(scale).rounded() if has_whole_points else card.scaled(scale)
-    return whole.simplified(LEAST_DIFFERENCE * scale)
 
 
 def scale_of(edges: np.ndarray) -> float:

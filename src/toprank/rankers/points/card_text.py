@@ -54,15 +54,10 @@ Cell = tuple[str, str]
 
 @dataclass(frozen=True)
 class Group:
-    """Categories of a column that share a cell.
+    """Categories of a column that share a cell, and their points.
 
-    Attributes
-    ----------
-    labels : list
-    low, high : float
-        Their points; the same unless the text leaves out which has how many.
-    is_rest : bool
-        Whether the cell names none of them.
+    `low` and `high` are the same unless the text leaves out which category has how many; with `is_rest` the cell names
+    none of them.
     """
 
     labels: list[Category]
@@ -81,14 +76,7 @@ def card_lines(
 ) -> list[str]:
     """Return the tables of some features, one below the other; names take the same width in all of them.
 
-    Parameters
-    ----------
-    shapes : sequence of Shape
-    columns : sequence of Column, one per feature
-    width : int
-        Where tables are broken; exact ones are not.
-    detail : Detail
-    indent : str, default ""
+    Tables are broken at `width`, exact ones are not.
     """
     names = [detail.name(columns[shape.feature].name) for shape in shapes]
     below = ["" if shape.is_categorical or detail.is_exact else _missing_text(shape) for shape in shapes]

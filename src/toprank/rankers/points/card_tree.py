@@ -20,9 +20,8 @@ from toprank._core.threads import Threads
 from toprank.errors import InputError
 from toprank.explain.conditions import Condition, merged
 from toprank.files.model_file import numbered_parts
-from toprank.rankers.points.additive import AdditiveModel, Rows
-from toprank.rankers.points.card import Card, Shape
-from toprank.rankers.points.terms import KINDS, Term, dot
+from toprank.rankers.points.additive import KINDS, AdditiveModel, Rows, Term, dot
+from toprank.rankers.points.card import Card, Rule, Shape, require
 from toprank.tree.columns import Column
 
 CORRECTING = tuple(KINDS.index(kind) for kind in ("line", "rank", "step", "category", "missing"))
@@ -184,12 +183,10 @@ class CardTree:
         parts = numbered_parts(arrays, "leaf", n_leaves)
         corrections = tuple(Card.from_arrays(part, columns) for part in parts)
         tree = cls(card, corrections=corrections, **{name: arrays[name] for name in DTYPES})
-        for holds, rule in tree._rules(columns):
-            if not holds:
-                raise InputError(DAMAGED.format(rule))
+        require(tree._rules(columns), DAMAGED)
         return tree
 
-    def _rules(self, columns: Sequence[Column]) -> Iterator[tuple[bool | np.bool, str]]:
+    def _rules(self, columns: Sequence[Column]) -> Iterator[Rule]:
         n = len(self.left)
         yield n > 0 and all(len(getattr(self, name)) == n for name in DTYPES), "all lists have one entry per node"
         inner = np.flatnonzero(self.left)
@@ -267,18 +264,10 @@ class Growing:
 
 
 def grow(model: AdditiveModel, terms: Sequence[Term], depth: int, max_terms: int, min_class: float) -> Grown:
-    """Grow a tree of corrections of a fitted additive model.
+    """Grow a tree of corrections of a fitted additive model, each of at most `max_terms` columns.
 
-    Parameters
-    ----------
-    model : AdditiveModel
-    terms : sequence of Term
-        Those that may split and correct; monotone ones may not, as corrections could break their order.
-    depth : int
-    max_terms : int
-        Most columns in a correction.
-    min_class : float
-        Least weight of each class in a leaf.
+    Of the terms, monotone ones neither split nor correct, as corrections could break their order. A leaf has at least
+    weight `min_class` of each class.
     """
     spread = dict(zip((t.feature for t in model.terms), model.spreads().tolist(), strict=True))
     free = sorted((t for t in terms if not t.is_bounded), key=lambda t: (-spread.get(t.feature, 0.0), t.feature))
@@ -379,11 +368,7 @@ def best_split(rows: Rows, z: np.ndarray, settings: Growing) -> tuple[Term, int]
 def side_gain(sums: np.ndarray, max_terms: int) -> np.ndarray:
     """What a side gains by a constant and by the best step of each of its best columns, float64 (n_cuts,).
 
-    Parameters
-    ----------
-    sums : float64 array of shape (n_cuts, n_columns, n_bins, 2)
-        Slopes and curvatures of the side's rows.
-    max_terms : int
+    `sums` are slopes and curvatures of the side's rows, float64 (n_cuts, n_columns, n_bins, 2).
     """
     below = np.cumsum(sums, axis=2)
     total = below[:, :, -1:, :]

@@ -123,12 +123,8 @@ class PointsChange:
 def rule_changes(before: Flags, after: Flags, holds_before: np.ndarray, holds_after: np.ndarray) -> list[RuleChange]:
     """Return the rules of both versions beside each other: dropped, added, with other points, other conditions, same.
 
-    Parameters
-    ----------
-    before, after : Flags
-        Points on one scale.
-    holds_before, holds_after : bool arrays of shape (n, n_rules)
-        For which of the same cases the rules hold.
+    Points are on one scale; `holds_before` and `holds_after`, bool (n, n_rules), say for which of the same cases the
+    rules hold.
     """
     old, new = [_conditions(flag) for flag in before], [_conditions(flag) for flag in after]
     partner: dict[int, int] = {}

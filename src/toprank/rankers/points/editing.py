@@ -14,8 +14,7 @@ from toprank.errors import InputError
 from toprank.explain.conditions import Condition
 from toprank.metrics import BeforeAfter
 from toprank.rankers.points.card import Card, Shape
-from toprank.rankers.points.card_text import points_text
-from toprank.rankers.points.flags import Flag, Flags
+from toprank.rankers.points.flags import Flags
 from toprank.rankers.points.shapes import refit
 from toprank.tree.columns import Column
 from toprank.words.nearest import did_you_mean
@@ -149,13 +148,3 @@ def refitted(
 def _scaled(log_odds: np.ndarray, scale: float, is_whole: bool) -> np.ndarray:
     points = log_odds * scale
     return np.round(points) + 0.0 if is_whole else points
-
-
-def with_flag(flags: Flags, flag: Flag) -> Flags:
-    """The flags with one more, at the end."""
-    return Flags((*flags, flag), flags.n_features)
-
-
-def added_text(flag: Flag) -> str:
-    """What was added, in words."""
-    return f"added {points_text(flag.points)}: {flag.text()}"

@@ -10,10 +10,11 @@ from typing import Any
 
 import numpy as np
 
-from toprank._core.rule_points import add_rule_points, write_holds
+from toprank._core.points import add_rule_points, write_holds
 from toprank._core.threads import Threads
 from toprank.errors import InputError
 from toprank.explain.conditions import Condition, Way
+from toprank.rankers.points.card import Rule, require
 from toprank.rankers.points.card_text import points_text
 from toprank.tree.bin_mapper import as_block, row_blocks
 from toprank.tree.columns import Column
@@ -151,9 +152,7 @@ class Flags:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "flags", tuple(self.flags))
-        for holds, rule in self._rules():
-            if not holds:
-                raise InputError(DAMAGED.format(rule))
+        require(self._rules(), DAMAGED)
 
     def __len__(self) -> int:
         return len(self.flags)
@@ -174,7 +173,7 @@ class Flags:
         """Number of red flags and of corrections, in words: 3 red flags, 9 corrections."""
         return flags_text(len(self), sum(flag.is_correction for flag in self))
 
-    def _rules(self) -> Iterator[tuple[bool, str]]:
+    def _rules(self) -> Iterator[Rule]:
         """Whether each invariant holds, and its text."""
         for place, flag in enumerate(self.flags):
             features = [condition.feature for condition in flag.conditions]
@@ -250,15 +249,13 @@ class Flags:
         sizes += [arrays[name].shape == (n_conditions, *([4] if name == "bits" else [])) for name in PER_CONDITION]
         if not all(sizes) or at.shape != (n_flags + 1,):
             raise InputError(DAMAGED.format("all arrays have one entry per rule or condition"))
-        rules = [
+        rules: list[Rule] = [
             (bool(at[0] == 0 and at[-1] == n_conditions and np.all(at[1:] > at[:-1])), "every rule has conditions"),
             (bool(np.all((arrays["feature"] >= 0) & (arrays["feature"] < len(columns)))), "rules ask for columns"),
             (bool(np.all(arrays["missing"] <= 1)), "a missing value meets a condition or not"),
             (not np.isnan(np.concatenate((arrays["low"], arrays["high"]))).any(), "bounds are numbers"),
         ]
-        for holds, rule in rules:
-            if not holds:
-                raise InputError(DAMAGED.format(rule))
+        require(rules, DAMAGED)
         conditions = [_condition_from(arrays, place, columns) for place in range(n_conditions)]
         starts = at.tolist()
         flags = []

@@ -5,8 +5,9 @@ from __future__ import annotations
 import math
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
 from numbers import Integral, Real
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
@@ -18,19 +19,22 @@ from toprank.data.encoding import original_values
 from toprank.data.frames import make_frame
 from toprank.errors import InputError
 from toprank.explain.reasons import Reason, strongest
+from toprank.explain.rows import Step, step_lines, value_steps
 from toprank.explain.values import Originals
 from toprank.files.model_file import without_prefix
 from toprank.metrics import average_precision
 from toprank.rankers.base import RANKER_CONSTRAINTS, Ranker
 from toprank.rankers.greedy.monotone import MONOTONIC_CST, read_directions
 from toprank.rankers.growth import CV
-from toprank.rankers.points.additive import Rows, make_terms
-from toprank.rankers.points.card import Card, finished
+from toprank.rankers.points.additive import Rows, Term, make_terms
+from toprank.rankers.points.card import Card
 from toprank.rankers.points.card_text import card_columns
-from toprank.rankers.points.explanation import PointsExplanation, explain_points
-from toprank.rankers.points.terms import Term
+from toprank.rankers.points.card_tree import CardTree
 from toprank.rankers.unseen import Fold, HeldOut, Unseen, by_folds, held_out_folds
 from toprank.rankers.validation import check_finite
+from toprank.words.counts import plural
+from toprank.words.numbers import hit_rate_text, lift_text, number_text
+from toprank.words.plain import plain
 
 ALPHAS = (100.0, 30.0, 10.0, 3.0, 1.0)
 """Penalties tried by cross-validation, largest first, so that each fit starts from the one before."""
@@ -40,6 +44,9 @@ USUAL_ALPHA = 10.0
 
 MAX_BINS = 64
 """Bins of a number in training; its curve has at most 15 knots."""
+
+LEAST_DIFFERENCE = 0.1
+"""Bins of a finished card differ by more than this, in log-odds, or become one: 3 points, if 20 double the odds."""
 
 PAYS = 0.5
 """More than a plain card pays if its mean gain in average precision is above this many standard errors."""
@@ -63,11 +70,41 @@ def pays(gain: np.ndarray) -> bool:
     return bool(gain.mean() > PAYS * error)
 
 
-class Scored(Protocol):
-    """A model of encoded rows."""
+@dataclass(frozen=True)
+class PointsExplanation:
+    """Why one row has its score: base plus points.
 
-    def decision_function(self, matrix: np.ndarray, threads: Threads | None = None) -> np.ndarray:
-        """Score of each row."""
+    Attributes
+    ----------
+    score, base : float
+        The score, and where points start.
+    rate, lift : float
+        Hit rate of cases with such a score, and its ratio to the rate of all cases.
+    steps : tuple of Step
+        Columns with their points, most first, without those that have none; base and points add up to the score.
+    place : str
+        The conditions of the row's leaf, in words; empty without a tree.
+    """
+
+    score: float
+    base: float
+    rate: float
+    lift: float
+    steps: tuple[Step, ...]
+    place: str = ""
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain values, ready for JSON; non-finite numbers become None."""
+        return plain(asdict(self))
+
+    def __str__(self) -> str:
+        where = [f"points for cases with {self.place}:"] if self.place else []
+        lines = [
+            f"score {number_text(self.score, 6)} = {number_text(self.base, 6)} + points; hit rate of such cases "
+            f"{hit_rate_text(self.rate)}, {lift_text(self.lift)} times the rate of all cases",
+            *where,
+        ]
+        return "\n".join(lines + step_lines(self.steps))
 
 
 class PointsRanker(Ranker):
@@ -110,11 +147,14 @@ class PointsRanker(Ranker):
         return 1.0 if self.points is None else self.points / math.log(2.0)
 
     def _finished(self, card: Card) -> Card:
-        """A card in log-odds on the scale of its points."""
-        return finished(card, self._scale, self.points is not None)
+        """A card in log-odds on the scale of its points, whole if asked, and with no more bins than matter."""
+        card = card.scaled(self._scale)
+        return (card if self.points is None else card.rounded()).simplified(LEAST_DIFFERENCE * self._scale)
 
     @abstractmethod
-    def _candidates(self, data: BinnedCases, rows: Rows, terms: list[Term], alphas: Sequence[float]) -> list[Scored]:
+    def _candidates(
+        self, data: BinnedCases, rows: Rows, terms: list[Term], alphas: Sequence[float]
+    ) -> list[Card] | list[CardTree]:
         """Models fitted on the rows, in the order of `_candidate_names`."""
 
     @abstractmethod
@@ -154,7 +194,7 @@ class PointsRanker(Ranker):
         Held-out cases are scored by the candidate that the other folds would choose.
         """
 
-        def fit(fold: Fold) -> list[Scored]:
+        def fit(fold: Fold) -> list[Card] | list[CardTree]:
             inside = rows.with_weight(data, fold.inside_weight)
             return self._candidates(data, inside, make_terms(data, inside, self._directions), alphas)
 
@@ -195,9 +235,14 @@ class PointsRanker(Ranker):
         with Threads(resolve_n_jobs(self.n_jobs)) as threads:
             score = self._score_rows(matrix, threads)
         base, points = self._points_of(matrix)
-        originals = original_values(X, self._input_names)
-        return explain_points(points, base, score, self.rates_.at(score), self.base_rate_, self.columns_, matrix,
-                              originals, self._places(matrix))  # fmt: skip
+        rate, places = self.rates_.at(score), self._places(matrix) or [""] * len(matrix)
+        steps = value_steps(points, self.columns_, matrix, original_values(X, self._input_names))
+        return [
+            PointsExplanation(
+                float(score[i]), float(base[i]), float(rate[i]), float(rate[i] / self.base_rate_), own, place
+            )
+            for i, (own, place) in enumerate(zip(steps, places, strict=True))
+        ]
 
     @property
     def feature_importances_(self) -> np.ndarray:
@@ -239,6 +284,12 @@ class PointsRanker(Ranker):
             "columns": [column.to_dict() for column in self.columns_],
             "card": {name: array.tolist() for name, array in self.card_.to_arrays().items()},
         }
+
+    def _size_in_words(self) -> str:
+        return f"points for {plural(len(self.card_), 'column')}, {plural(self.card_.n_bins, 'bin')} in all"
+
+    def _figures(self) -> dict[str, Any]:
+        return {"n_columns": len(self.card_), "n_bins": self.card_.n_bins}
 
     def _to_arrays(self) -> dict[str, np.ndarray]:
         arrays = {f"card_{name}": array for name, array in self.card_.to_arrays().items()}

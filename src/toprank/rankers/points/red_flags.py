@@ -20,7 +20,7 @@ from toprank.data.cases import Cases, sample_cases
 from toprank.data.encoding import original_values
 from toprank.data.frames import make_frame
 from toprank.errors import InputError
-from toprank.explain.conditions import merged
+from toprank.explain.conditions import Condition, merged
 from toprank.explain.reasons import Reason, kept_shares, strongest, typical_row
 from toprank.explain.rows import Step, value_step
 from toprank.explain.values import Originals, originals_by_feature
@@ -31,20 +31,13 @@ from toprank.rankers.greedy.monotone import MONOTONIC_CST, read_directions
 from toprank.rankers.growth import CV
 from toprank.rankers.points.card import Card
 from toprank.rankers.points.card_text import FULL_TEXT, points_text
-from toprank.rankers.points.editing import (
-    Change,
-    added_text,
-    refitted,
-    with_flag,
-    written_conditions,
-)
-from toprank.rankers.points.explanation import PointsExplanation
-from toprank.rankers.points.flag_text import page
+from toprank.rankers.points.editing import Change, refitted, written_conditions
 from toprank.rankers.points.flags import TOP, Flag, Flags, joined
-from toprank.rankers.points.learning import LEAST_ROWS, Learned, Lesson, Limits, learn
-from toprank.rankers.points.score_text import meaning_of
+from toprank.rankers.points.learning import Learned, Lesson, Limits, Teacher, learn, soft_targets
+from toprank.rankers.points.pages import flags_page
+from toprank.rankers.points.points_ranker import PointsExplanation
+from toprank.rankers.points.rule_search import LEAST_ROWS
 from toprank.rankers.points.shapes import refit
-from toprank.rankers.points.teaching import Teacher, soft_targets
 from toprank.rankers.progress import progress, stage
 from toprank.rankers.unseen import Fold, HeldOut, Unseen, by_folds, held_out_folds
 from toprank.rankers.validation import check_known_labels, check_labels, check_two_labels, warn_of_light_weights
@@ -191,8 +184,9 @@ class RedFlags(Ranker):
 
     def _fit_model(self, data: Cases, threads: Threads) -> Unseen | None:
         warn_of_light_weights(self.n_cases_, int(LEAST_ROWS), data.weight)
-        direction = self._directions(data)
-        lesson = self._lesson(data)
+        direction, lesson = self._directions(data), self._lesson(data)
+        limits = Limits(self.max_rules, self.max_conditions, self.max_total_conditions, self.max_features,
+                        self.max_bins_per_feature)  # fmt: skip
         folds = [
             replace(fold, own_weight=lesson.own_weight)
             for fold in held_out_folds(lesson.cases(), self.cv, self.random_state, len(lesson))
@@ -203,13 +197,11 @@ class RedFlags(Ranker):
         parts = []
         taught = list(zip(folds, targets, strict=True))
         for fold, own in progress(taught, len(folds), "rules in folds", self.verbose > 0):
-            model = self._model(
-                learn(lesson.take(fold.inside), own[fold.inside], self._limits, direction, seed, threads)
-            )
+            model = self._model(learn(lesson.take(fold.inside), own[fold.inside], limits, direction, seed, threads))
             part = HeldOut.from_fold(lesson.cases(), fold, model.decision_function)
             parts.append(part if lesson.X is data.X else replace(part, rows=None))  # rows of the lesson, not the table
         stage("rules and points from all cases", self.verbose > 0)
-        learned = learn(lesson, target, self._limits, direction, seed, threads)
+        learned = learn(lesson, target, limits, direction, seed, threads)
         n_present = len(data.X) if data.weight is None else np.count_nonzero(data.weight)
         if n_present > SEARCH_ROWS and lesson.X is not data.X:
             learned = self._refitted(learned, data, direction, lesson.weight, threads)
@@ -240,18 +232,13 @@ class RedFlags(Ranker):
         return soft_targets(lesson, teacher, folds, self.random_state, threads)
 
     @property
-    def _limits(self) -> Limits:
-        return Limits(self.max_rules, self.max_conditions, self.max_total_conditions, self.max_features,
-                      self.max_bins_per_feature)  # fmt: skip
-
-    @property
     def _scale(self) -> float:
         """Points per unit of log-odds."""
         return 1.0 if self.points is None else float(self.points)
 
     def _model(self, learned: Learned) -> FlagsAndCard:
         """Rules and a card in points, from log-odds on bins."""
-        table, found = learned.table, learned.points
+        found = learned.points
         beta = found.rules * self._scale
         shapes, base = [], found.base * self._scale
         for each, values in zip(learned.grouped, found.groups, strict=True):
@@ -263,17 +250,23 @@ class RedFlags(Ranker):
                 also = each.usual_points(points)  # rounded, two groups may have the same points, and most cases
                 points, usual = points - also + 0.0, usual + also
             base += usual
-            shapes.append(each.to_shape(table, points))
+            shapes.append(each.to_shape(learned.table, points))
         card = Card(tuple(shape for shape in shapes if shape.largest > 0), base, self._scale)
         if self.points is not None:
             beta, card = np.round(beta) + 0.0, replace(card, base=float(np.round(base)) + 0.0)
         flags = []
         places = {id(rule): place for place, rule in enumerate(learned.rules)}
-        for rule, value in zip(learned.rules, beta.tolist(), strict=True):
-            conditions = tuple(table.condition(f, mask, self.columns_[f]) for f, mask in rule.masks.items())
+        for rule, conditions, value in zip(learned.rules, self._conditions(learned), beta.tolist(), strict=True):
             inside = TOP if rule.parent is None else places[id(rule.parent)]
             flags.append(Flag(conditions, value, inside))
         return FlagsAndCard(_in_print_order(flags, len(self.columns_)), card)
+
+    def _conditions(self, learned: Learned) -> list[tuple[Condition, ...]]:
+        """The conditions of each rule."""
+        return [
+            tuple(learned.table.condition(f, mask, self.columns_[f]) for f, mask in rule.masks.items())
+            for rule in learned.rules
+        ]
 
     def _refitted(
         self, learned: Learned, data: Cases, direction: np.ndarray, lesson_weight: np.ndarray, threads: Threads
@@ -283,10 +276,7 @@ class RedFlags(Ranker):
         Rules that no longer raise the score are dropped, with those inside them.
         """
         unscaled = FlagsAndCard(
-            Flags(tuple(
-                Flag(tuple(learned.table.condition(f, mask, self.columns_[f]) for f, mask in rule.masks.items()), 1.0)
-                for rule in learned.rules
-            ), len(self.columns_)),
+            Flags(tuple(Flag(conditions, 1.0) for conditions in self._conditions(learned)), len(self.columns_)),
             Card(tuple(
                 each.to_shape(learned.table, np.arange(len(each.values), dtype=np.float64)) for each in learned.grouped
             )),
@@ -485,9 +475,9 @@ class RedFlags(Ranker):
                 "Hint: pass points=10, or refit_on=(X, y) with the training cases."
             )
         flag = Flag(written_conditions(conditions, self.columns_), 0.0 if points is None else _checked_points(points))
-        flags = with_flag(self.flags_, flag)
-        change = self._changed(flags, "", X, y, refit_on)
-        return replace(change, text=added_text(change.model.flags_[-1]))
+        change = self._changed(Flags((*self.flags_, flag), self.flags_.n_features), "", X, y, refit_on)
+        added = change.model.flags_[-1]
+        return replace(change, text=f"added {points_text(added.points)}: {added.text()}")
 
     def _place(self, number: int) -> int:
         check_is_fitted(self)
@@ -558,8 +548,7 @@ class RedFlags(Ranker):
         return self._page(exact=exact)
 
     def _page(self, *, exact: bool = False, full_text: str = FULL_TEXT) -> str:
-        meaning = meaning_of(self)
-        return page(self.flags_, self.card_, self.columns_, meaning, exact=exact, full_text=full_text)
+        return flags_page(self, exact=exact, full_text=full_text)
 
     def to_plain(self) -> dict[str, Any]:
         """Return the model as plain values for other programs: class, columns, rules, card. `save` keeps everything."""

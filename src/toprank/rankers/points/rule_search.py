@@ -1,10 +1,11 @@
-"""Search for rules: a beam of conditions on bins, each condition then chosen again, and rules inside rules."""
+"""A table in few bins, and the search for rules on it: a beam of conditions, chosen again, and rules inside rules."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from typing import Self
 
 import numpy as np
 
@@ -17,7 +18,18 @@ from toprank._core.rule_search import (
     keep_rows,
 )
 from toprank._core.threads import Threads
-from toprank.rankers.points.bins import BinTable
+from toprank.explain.conditions import Condition
+from toprank.tree.bin_mapper import BinMapper
+from toprank.tree.columns import Column
+
+BEAM_WIDTH = 15
+"""Rules that are kept at every step."""
+
+PRICE = 1.5
+"""Gain in log-likelihood that a condition must bring."""
+
+LEAST_ROWS, LEAST_POSITIVES = 8.0, 4.0
+"""Least weight of all rows and of positives in a rule."""
 
 MOST_NAMED = 3
 """Most categories that a condition names."""
@@ -36,6 +48,72 @@ NULL_DRAWS = 9
 
 NULL_QUANTILE = 3.14
 """Standard deviations above the mean of the 99 % quantile of a Gumbel distribution."""
+
+
+class BinTable:
+    """Codes of a table in bins.
+
+    Attributes
+    ----------
+    codes : uint8 array of shape (n, n_features)
+        Bin, or category code; the number of bins means missing.
+    by_column : uint8 array of shape (n_features, n)
+    n_bins : int64 array of shape (n_features,)
+    at : int64 array of shape (n_features + 1,)
+        First of each feature's bins, the one of missing values included, in one list of all bins.
+    is_categorical : uint8 array of shape (n_features,)
+    edges : list of float64 arrays
+        Upper edges of all bins of a number but the last; empty for categories.
+    """
+
+    def __init__(self, mapper: BinMapper, codes: np.ndarray):
+        self.codes, self.by_column = codes, np.ascontiguousarray(codes.T)
+        self.n_bins = mapper.n_bins.astype(np.int64)
+        self.is_categorical = mapper.is_categorical
+        self.at = np.append(0, np.cumsum(self.n_bins + 1))
+        self.edges = [
+            np.zeros(0) if categorical else mapper.edges[f, : max(n - 1, 0)]
+            for f, (n, categorical) in enumerate(zip(self.n_bins.tolist(), self.is_categorical.tolist(), strict=True))
+        ]
+
+    @classmethod
+    def from_rows(
+        cls, X: np.ndarray, n_categories: np.ndarray, weight: np.ndarray, max_bins: int, threads: Threads
+    ) -> Self:
+        """Bins of the rows of a matrix, all with weight."""
+        mapper = BinMapper(max_bins).fit(X, n_categories, weight, threads)
+        return cls(mapper, mapper.transform(X, threads).by_row)
+
+    def __len__(self) -> int:
+        return len(self.codes)
+
+    @property
+    def n_features(self) -> int:
+        """Number of columns."""
+        return len(self.n_bins)
+
+    def n_conditions(self, feature: int, mask: np.ndarray) -> int:
+        """Conditions that a set of codes takes: both ends of a range count; 0 if it holds all codes."""
+        if mask.all():
+            return 0
+        if self.is_categorical[feature]:
+            return 1
+        bins = np.flatnonzero(mask[:-1])
+        if len(bins) == 0:
+            return 1
+        return max(int(bins[0] > 0) + int(bins[-1] < len(mask) - 2), 1)
+
+    def condition(self, feature: int, mask: np.ndarray, column: Column) -> Condition:
+        """The condition that a value is in a set of codes."""
+        missing = bool(mask[-1])
+        if self.is_categorical[feature]:
+            return Condition(feature, column, missing=missing, codes=tuple(np.flatnonzero(mask[:-1]).tolist()))
+        bins, edges = np.flatnonzero(mask[:-1]), self.edges[feature]
+        if len(bins) == 0:
+            return Condition(feature, column, low=np.inf, high=-np.inf, missing=missing)
+        low = float(edges[bins[0] - 1]) if bins[0] > 0 else -np.inf
+        high = float(edges[bins[-1]]) if bins[-1] < len(edges) else np.inf
+        return Condition(feature, column, low=low, high=high, missing=missing)
 
 
 @dataclass(frozen=True, eq=False)
@@ -71,29 +149,6 @@ class BinRule:
         return tuple((f, self.masks[f].tobytes()) for f in sorted(self.masks))
 
 
-@dataclass(frozen=True)
-class SearchLimits:
-    """How rules may look.
-
-    Attributes
-    ----------
-    max_conditions : int
-        Most conditions of a rule, those of its parent included.
-    width : int
-        Rules that are kept at every step.
-    price : float
-        Gain in log-likelihood that a condition must bring.
-    min_samples, min_positives : float
-        Least weight of all rows and of positives in a rule.
-    """
-
-    max_conditions: int
-    width: int
-    price: float
-    min_samples: float
-    min_positives: float
-
-
 class RuleSearch:
     """Searches for rules whose rows have more positives than a model expects.
 
@@ -105,23 +160,18 @@ class RuleSearch:
     is_positive : bool array of shape (n,)
     weight : float64 array of shape (n,)
         All above 0.
-    limits : SearchLimits
+    max_conditions : int
+        Most conditions of a rule, those of its parent included.
     allowed : uint8 array of shape (n_features, 2)
         Whether "at most" and "above" may be asked of each feature.
     threads : Threads
     """
 
     def __init__(
-        self,
-        table: BinTable,
-        target: np.ndarray,
-        is_positive: np.ndarray,
-        weight: np.ndarray,
-        limits: SearchLimits,
-        allowed: np.ndarray,
-        threads: Threads,
-    ):
-        self._table, self._limits, self._allowed, self._threads = table, limits, allowed, threads
+        self, table: BinTable, target: np.ndarray, is_positive: np.ndarray, weight: np.ndarray, max_conditions: int,
+        allowed: np.ndarray, threads: Threads,
+    ):  # fmt: skip
+        self._table, self._most, self._allowed, self._threads = table, max_conditions, allowed, threads
         self._target, self._is_positive, self._weight = target, is_positive, weight
         bits = FIXED_POINT_BITS - math.ceil(math.log2(max(float(weight.sum()), 1e-300)))
         self._scale = 2.0 ** min(bits, 1000)
@@ -142,7 +192,7 @@ class RuleSearch:
 
     def _prices(self) -> np.ndarray:
         """Price of a condition on a feature that the rule does not use yet, by feature and slot."""
-        table, price = self._table, np.full((self._table.n_features, SLOTS), self._limits.price)
+        table, price = self._table, np.full((self._table.n_features, SLOTS), PRICE)
         for f in range(table.n_features):
             if table.is_categorical[f]:
                 price[f, :MOST_NAMED] += [self._surcharge(f, m) for m in range(1, MOST_NAMED + 1)]
@@ -172,15 +222,14 @@ class RuleSearch:
 
     def _candidates(self, rule: BinRule, values: np.ndarray, either_sign: bool) -> Candidates:
         """The best conditions to add to a rule, by feature and slot."""
-        table, limits = self._table, self._limits
-        d = table.n_features
+        table, d = self._table, self._table.n_features
         found = Candidates(rule, np.full((d, SLOTS), -np.inf), np.zeros((d, SLOTS), np.int64),
                            np.zeros((d, SLOTS, 4), np.int64), np.full((d, 3), -1))  # fmt: skip
         is_free = self._allowed.min(axis=1, keepdims=True)  # a rule that may lower the score asks nothing of the others
         allowed = self._allowed * is_free if either_sign else self._allowed
         best_conditions(
             self._sums(rule.rows, values), table.at, table.is_categorical, 1.0 / self._scale,
-            np.array([limits.min_samples, limits.min_positives]), either_sign, allowed, MOST_NAMED,
+            np.array([LEAST_ROWS, LEAST_POSITIVES]), either_sign, allowed, MOST_NAMED,
             found.gains, found.cuts, found.sums, found.named,
         )  # fmt: skip
         return found
@@ -209,7 +258,7 @@ class RuleSearch:
         for f, mask in masks.items():
             n, named = self._table.n_conditions(f, mask), int(mask[:-1].sum())
             count += n
-            total += n * self._limits.price
+            total += n * PRICE
             if self._table.is_categorical[f]:
                 total += self._surcharge(f, named) if named <= MOST_NAMED else 0.0
             elif mask[-1] and named:
@@ -245,14 +294,14 @@ class RuleSearch:
     def _search(self, start: BinRule, values: np.ndarray, either_sign: bool) -> BinRule | None:
         """The best rule that a beam finds from a start, refined; None if none is worth its price."""
         beam, best, seen = [start], None, set()
-        for _ in range(self._limits.max_conditions - start.n_conditions):
+        for _ in range(self._most - start.n_conditions):
             every = self._threads.run(lambda rule: self._candidates(rule, values, either_sign), beam)
             offers = sorted(
                 (-value, i, f, slot) for i, found in enumerate(every) for value, f, slot in self._offers(found)
             )
             beam, sums = [], set()
             for _, i, f, slot in offers:
-                if len(beam) == self._limits.width:
+                if len(beam) == BEAM_WIDTH:
                     break
                 rows_key = every[i].sums[f, slot].tobytes()
                 if rows_key in sums:
@@ -276,15 +325,15 @@ class RuleSearch:
 
     def _offers(self, found: Candidates) -> list[tuple[float, int, int]]:
         """Value, feature and slot of each condition that the rule has room for."""
-        rule, most = found.rule, self._limits.max_conditions
+        rule = found.rule
         spent = rule.price - (0.0 if rule.parent is None else rule.parent.price)
         value = found.gains - spent - self._price
-        if rule.n_conditions >= most:
+        if rule.n_conditions >= self._most:
             value[:] = -np.inf
         for f in rule.masks:  # a tighter bound on a feature used before takes no further condition
             for slot in np.flatnonzero(np.isfinite(found.gains[f])).tolist():
                 extended = self._extended(found, f, slot)
-                value[f, slot] = extended.value if extended.n_conditions <= most else -np.inf
+                value[f, slot] = extended.value if extended.n_conditions <= self._most else -np.inf
         features, slots = np.nonzero(np.isfinite(value))
         return list(zip(value[features, slots].tolist(), features.tolist(), slots.tolist(), strict=True))
 

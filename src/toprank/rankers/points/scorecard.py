@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from bisect import bisect_left
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
@@ -11,24 +10,11 @@ from sklearn.utils.validation import check_is_fitted
 
 from toprank._core.threads import Threads
 from toprank.data.binned_cases import BinnedCases
-from toprank.rankers.points.additive import AdditiveModel, Rows, fit_additive
+from toprank.rankers.points.additive import AdditiveModel, Rows, Term, fit_additive
 from toprank.rankers.points.card import Card
-from toprank.rankers.points.card_text import FULL_TEXT, is_shortened, points_text, shortened_hint, table_notes
-from toprank.rankers.points.points_ranker import POINTS_CONSTRAINTS, PointsRanker, Scored, pays
-from toprank.rankers.points.score_text import head_lines, meaning_of
-from toprank.rankers.points.terms import Term
-from toprank.tree.columns import Column
-from toprank.words.counts import plural
-from toprank.words.wording import EXACT, SHORT
-from toprank.words.wrapping import GLUE, wrapped
-
-START = "A case starts at {} and gets the points of each of its values"
-
-SMALL_SHARE = 0.01
-"""Columns with a smaller share in the variance of points share the last line of a short text, if it is long."""
-
-PAGE_LINES = 60
-"""Lines of a short text, if leaving out such columns can make it so short."""
+from toprank.rankers.points.card_text import FULL_TEXT
+from toprank.rankers.points.pages import START, card_page
+from toprank.rankers.points.points_ranker import POINTS_CONSTRAINTS, PointsRanker, pays
 
 
 class Scorecard(PointsRanker):
@@ -137,7 +123,7 @@ class Scorecard(PointsRanker):
         self.n_jobs = n_jobs
         self.random_state = random_state
 
-    def _candidates(self, data: BinnedCases, rows: Rows, terms: list[Term], alphas: Sequence[float]) -> list[Scored]:
+    def _candidates(self, data: BinnedCases, rows: Rows, terms: list[Term], alphas: Sequence[float]) -> list[Card]:
         models = fits_by_alpha(data, rows, terms, alphas, self.max_features, self.max_bins_per_feature)
         tuned = [model.tuned() for model in models] if self.fine_tune else []
         return [self._finished(model.card()) for model in (*tuned, *models)]
@@ -187,73 +173,6 @@ class Scorecard(PointsRanker):
 
     def _page(self, *, exact: bool = False, width: int = 100, full_text: str = FULL_TEXT) -> str:
         return card_page(self, f"{START}.", exact, width, full_text=full_text)
-
-    def _size_in_words(self) -> str:
-        return f"points for {plural(len(self.card_), 'column')}, {plural(self.card_.n_bins, 'bin')} in all"
-
-    def _figures(self) -> dict[str, Any]:
-        return {"n_columns": len(self.card_), "n_bins": self.card_.n_bins}
-
-
-def card_page(
-    model: PointsRanker,
-    start: str,
-    exact: bool,
-    width: int,
-    groups: Sequence[str] = (),
-    corrections: Sequence[Card] = (),
-    *,
-    full_text: str = FULL_TEXT,
-) -> str:
-    """Return a scorecard as text.
-
-    Parameters
-    ----------
-    model : PointsRanker, fitted
-    start : str
-        How points add up, with {} for the base.
-    exact : bool
-    width : int
-    groups : sequence of str
-        Texts of groups of cases with points of their own, below the card.
-    corrections : sequence of Card
-        The points of these groups.
-    full_text : str
-        How to get the exact text, which a shortened page names.
-    """
-    detail, card, order = EXACT if exact else SHORT, model.card_, model._order()
-    base = points_text(card.base, detail).removeprefix("+")
-    head = head_lines(meaning_of(model), start.format(base), width, detail)
-    notes = table_notes(card.shapes, model.columns_, width, has_conditions=len(groups) > 0)
-
-    small = [] if exact or groups else small_features(model)
-
-    def tables(n: int) -> list[str]:
-        """All columns but the last n, and these in a few words."""
-        shown = card.to_text(model.columns_, order=order[: len(order) - n], exact=exact, width=width)
-        return shown.splitlines() + (small_lines(card, order[len(order) - n :], model.columns_, width) if n else [])
-
-    fewest = range(len(small) + 1)  # columns left out: no more than a page needs
-    room = PAGE_LINES - len(head) - len(notes) - 3
-    n_left_out = min(bisect_left(fewest, True, key=lambda n: len(tables(n)) <= room), len(small))
-    shapes = [*card.shapes, *(shape for each in corrections for shape in each.shapes)]
-    is_short = n_left_out > 0 or any(is_shortened(shape, model.columns_[shape.feature]) for shape in shapes)
-    hints = [shortened_hint(full_text)] if is_short and not exact else []
-    return "\n\n".join(["\n".join(head), "\n".join(notes + tables(n_left_out)), *groups, *hints])
-
-
-def small_features(model: PointsRanker) -> list[int]:
-    """Return the columns that move scores least, the last ones of the card: each has under 1 % of the variance."""
-    variance = model.spread_**2
-    return [f for f in model._order() if variance[f] < SMALL_SHARE * variance.sum()]
-
-
-def small_lines(card: Card, features: Sequence[int], columns: Sequence[Column], width: int) -> list[str]:
-    """Return which columns hardly count, and how many points they have at most."""
-    most = max(shape.largest for f in features if (shape := card.shape_of(f)) is not None)
-    names = [SHORT.name(columns[f].name).replace(" ", GLUE) for f in features]
-    columns_with = f"{plural(len(names), 'column')} with at most {points_text(most).removeprefix('+')} points"
-    return wrapped(f"and {columns_with}{' each' if len(names) > 1 else ''}: {', '.join(names)}", width)
 
 
 def fits_by_alpha(

@@ -13,14 +13,13 @@ from toprank._compat import Interval
 from toprank._core.threads import Threads
 from toprank.data.binned_cases import BinnedCases
 from toprank.files.model_file import without_prefix
-from toprank.rankers.points.additive import Rows
+from toprank.rankers.points.additive import Rows, Term
 from toprank.rankers.points.card_text import FULL_TEXT, points_text
 from toprank.rankers.points.card_tree import CardTree, grow
-from toprank.rankers.points.flag_text import condition_texts, rule_lines
 from toprank.rankers.points.flags import joined
-from toprank.rankers.points.points_ranker import POINTS_CONSTRAINTS, USUAL_ALPHA, PointsRanker, Scored, pays
-from toprank.rankers.points.scorecard import START, card_page, fits_by_alpha
-from toprank.rankers.points.terms import Term
+from toprank.rankers.points.pages import START, card_page, condition_texts, rule_lines
+from toprank.rankers.points.points_ranker import POINTS_CONSTRAINTS, USUAL_ALPHA, PointsRanker, pays
+from toprank.rankers.points.scorecard import fits_by_alpha
 from toprank.words.counts import plural
 from toprank.words.wording import EXACT, SHORT
 
@@ -120,10 +119,10 @@ class ScorecardTree(PointsRanker):
 
     # --- fitting ------------------------------------------------------------------------------------------------
 
-    def _candidates(self, data: BinnedCases, rows: Rows, terms: list[Term], alphas: Sequence[float]) -> list[Scored]:
+    def _candidates(self, data: BinnedCases, rows: Rows, terms: list[Term], alphas: Sequence[float]) -> list[CardTree]:
         models = fits_by_alpha(data, rows, terms, alphas, self.max_features, self.max_bins_per_feature)
         cards = [self._finished(model.card()) for model in models]
-        found: list[Scored] = [CardTree.from_card(card) for card in cards]
+        found = [CardTree.from_card(card) for card in cards]
         at = alphas.index(grown_alpha(alphas))
         is_limited = self.max_features is not None or self.max_bins_per_feature is not None
         own = models[at].terms if is_limited else terms
@@ -202,11 +201,11 @@ class ScorecardTree(PointsRanker):
         return super().to_plain() | {"tree": tree}
 
     def _size_in_words(self) -> str:
-        size = f"points for {plural(len(self.card_), 'column')}, {plural(self.card_.n_bins, 'bin')} in all"
+        size = super()._size_in_words()
         return f"{size}, corrected in {plural(self.n_leaves_, 'leaf', 'leaves')}" if self.n_leaves_ > 1 else size
 
     def _figures(self) -> dict[str, Any]:
-        return {"n_columns": len(self.card_), "n_bins": self.card_.n_bins, "n_correcting": self.n_leaves_}
+        return super()._figures() | {"n_correcting": self.n_leaves_}
 
     def _to_arrays(self) -> dict[str, np.ndarray]:
         return super()._to_arrays() | {f"split_{name}": array for name, array in self.card_tree_.to_arrays().items()}

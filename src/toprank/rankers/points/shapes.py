@@ -19,8 +19,8 @@ from toprank._core.shapes import (
     rates_of,
 )
 from toprank._core.threads import Threads
-from toprank.rankers.points.bins import BinTable
 from toprank.rankers.points.card import Shape
+from toprank.rankers.points.rule_search import BinTable
 
 N_BAGS = 5
 """Times that shapes are boosted, each time with another share of the rows held out to end the boosting; their mean is
@@ -89,48 +89,35 @@ def boost_shapes(
 ) -> np.ndarray:
     """Log-odds of every bin of some features, and 0 of all other bins: float64 (total_bins,), added to an offset.
 
-    Parameters
-    ----------
-    table : BinTable
-    target, weight, offset : float64 arrays of shape (n,)
-    direction : int8 array of shape (n_features,)
-        1 or -1: the shape must not fall, or not rise.
-    features : int array of shape (n_boosted,)
-    bag_of : int array of shape (n,)
-        Random numbers below `N_BAGS`: the bag that holds out a row.
-    threads : Threads
+    With a direction of 1 or -1, int8 (n_features,), a shape must not fall, or not rise. `bag_of` is the bag that holds
+    out each row, random numbers below `N_BAGS`.
     """
-    bags = threads.run(
-        lambda bag: _boost_bag(table, target, weight, offset, direction, features, bag_of == bag), list(range(N_BAGS))
-    )
-    mean: np.ndarray = sum(bags) / N_BAGS
+
+    def boost(bag: int) -> np.ndarray:
+        """Shapes of one bag, after the round whose loss on the rows that are out is lowest."""
+        is_out = bag_of == bag
+        inside, outside = np.where(is_out, 0.0, weight), np.where(is_out, weight, 0.0)
+        shapes = np.zeros(int(table.at[-1]))
+        score, rate = offset.copy(), np.empty(len(offset))
+        best, least, best_round = shapes.copy(), log_loss(score, target, outside), -1
+        for turn in range(MOST_ROUNDS if len(features) else 0):
+            rates_of(score, rate)
+            codes, step = table.by_column[0], np.zeros(256)
+            for feature in features.tolist():
+                sums = np.empty((int(table.n_bins[feature]) + 1, 2))
+                add_step(codes, step, inside, target, score, rate, table.by_column[feature], sums)
+                codes, step = table.by_column[feature], _step_of(table, feature, sums, int(direction[feature]))
+                shapes[table.at[feature] : table.at[feature + 1]] += step
+            add_step(codes, step, inside, target, score, rate, codes, np.empty((256, 2)))
+            loss = log_loss(score, target, outside)
+            if loss < least:
+                best, least, best_round = shapes.copy(), loss, turn
+            elif turn - best_round >= PATIENCE:
+                break
+        return best
+
+    mean: np.ndarray = sum(threads.run(boost, range(N_BAGS))) / N_BAGS
     return mean
-
-
-def _boost_bag(
-    table: BinTable, target: np.ndarray, weight: np.ndarray, offset: np.ndarray, direction: np.ndarray,
-    features: np.ndarray, is_out: np.ndarray,
-) -> np.ndarray:  # fmt: skip
-    """Shapes of one bag, after the round whose loss on the rows that are out is lowest."""
-    inside, outside = np.where(is_out, 0.0, weight), np.where(is_out, weight, 0.0)
-    shapes = np.zeros(int(table.at[-1]))
-    score, rate = offset.copy(), np.empty(len(offset))
-    best, least, best_round = shapes.copy(), log_loss(score, target, outside), -1
-    for turn in range(MOST_ROUNDS if len(features) else 0):
-        rates_of(score, rate)
-        codes, step = table.by_column[0], np.zeros(256)
-        for feature in features.tolist():
-            sums = np.empty((int(table.n_bins[feature]) + 1, 2))
-            add_step(codes, step, inside, target, score, rate, table.by_column[feature], sums)
-            codes, step = table.by_column[feature], _step_of(table, feature, sums, int(direction[feature]))
-            shapes[table.at[feature] : table.at[feature + 1]] += step
-        add_step(codes, step, inside, target, score, rate, codes, np.empty((256, 2)))
-        loss = log_loss(score, target, outside)
-        if loss < least:
-            best, least, best_round = shapes.copy(), loss, turn
-        elif turn - best_round >= PATIENCE:
-            break
-    return best
 
 
 def _step_of(table: BinTable, feature: int, sums: np.ndarray, direction: int) -> np.ndarray:
@@ -151,13 +138,7 @@ def _step_of(table: BinTable, feature: int, sums: np.ndarray, direction: int) ->
 def most_varied(table: BinTable, shapes: np.ndarray, curvature: np.ndarray, max_features: int) -> np.ndarray:
     """The features whose log-odds vary most, most varied first: int (at most max_features,).
 
-    Parameters
-    ----------
-    table : BinTable
-    shapes : float64 array of shape (total_bins,)
-    curvature : float64 array of shape (n,)
-        Weight of each row in the log-likelihood.
-    max_features : int
+    `curvature` is the weight of each row in the log-likelihood, float64 (n,).
     """
     spread = np.zeros(table.n_features)
     for feature in range(table.n_features):
@@ -168,16 +149,6 @@ def most_varied(table: BinTable, shapes: np.ndarray, curvature: np.ndarray, max_
     return by_spread[spread[by_spread] >= LEAST_SPREAD]
 
 
-def cut_shapes(
-    table: BinTable, shapes: np.ndarray, curvature: np.ndarray, weight: np.ndarray, features: np.ndarray, max_bins: int
-) -> list[Grouped]:
-    """Shapes of some features, each cut into few groups of bins.
-
-    A missing value with points of its own takes one of the `max_bins`.
-    """
-    return [_grouped(table, f, *_centred(table, f, shapes, curvature), weight, max_bins) for f in features.tolist()]
-
-
 def _centred(table: BinTable, feature: int, shapes: np.ndarray, curvature: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Log-odds of each code of a feature, with mean 0, and the curvature of the rows that have it."""
     value = shapes[table.at[feature] : table.at[feature + 1]]
@@ -186,13 +157,15 @@ def _centred(table: BinTable, feature: int, shapes: np.ndarray, curvature: np.nd
     return value - ((mass * value).sum() / total if total > 0 else 0.0), mass
 
 
-def _grouped(
-    table: BinTable, feature: int, value: np.ndarray, mass: np.ndarray, weight: np.ndarray, max_bins: int
+def cut_shape(
+    table: BinTable, feature: int, shapes: np.ndarray, curvature: np.ndarray, weight: np.ndarray, max_bins: int
 ) -> Grouped:
-    """One shape cut into groups.
+    """The shape of one feature cut into few groups of bins.
 
-    A category that no row has joins the group of missing values, and these join the usual group if no row has one.
+    A missing value with points of its own takes one of the `max_bins`. A category that no row has joins the group of
+    missing values, and these join the usual group if no row has one.
     """
+    value, mass = _centred(table, feature, shapes, curvature)
     n = len(value) - 1
     group = np.zeros(n + 1, np.int64)
     cases = np.bincount(table.by_column[feature], weight, n + 1)
@@ -260,16 +233,8 @@ def refit(
 ) -> Refit:
     """Fit all terms together by Newton's method: rules with a ridge, groups drawn towards their priors.
 
-    Parameters
-    ----------
-    holds : sequence of bool arrays of shape (n,)
-        For which rows each rule holds.
-    group_of : sequence of int arrays of shape (n,)
-        Group of each row, by feature.
-    priors : sequence of float64 arrays
-        Log-odds that the groups of each feature are drawn towards.
-    target, weight : float64 arrays of shape (n,)
-    threads : Threads
+    `holds` says for which rows each rule holds, `group_of` is the group of each row, by feature, and `priors` are the
+    log-odds that the groups of each feature are drawn towards.
     """
     n_rules = len(holds)
     first = 1 + n_rules + np.append(0, np.cumsum([len(prior) for prior in priors])).astype(np.int64)

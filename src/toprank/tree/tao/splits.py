@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from toprank._core.dtypes import CATEGORY, NUMERIC, OBLIQUE
-from toprank._core.levels import FEW_LEVELS
+from toprank._core.splitting import FEW_LEVELS
 from toprank._core.tao import best_code_cut
 from toprank.tree.bin_mapper import between, short_between
 from toprank.tree.categories import N_COINS, N_HALVINGS, CategorySearch, coins
