@@ -313,7 +313,8 @@ def choose(
     whole = found = _Offers.of_points(points, n_cases)
     if name == "k":
         k = _check_budget(owner, value, n_cases)
-        target, found = _at_most(k, n_cases), whole.within(k, n_cases, alerts, counted, judged)
+        target = f"at most {'1 alert' if k == 1 else f'{k:,.0f} alerts'} among {n_cases:,.0f} cases"
+        found = whole.within(k, n_cases, alerts, counted, judged)
         is_fine, worth = found.is_fine, found.hits
     else:
         target, is_fine, worth = _judge(owner, name, value, points)
@@ -414,10 +415,6 @@ def _check_budget(owner: str, value: Any, n_cases: float) -> float:
         raise InputError(
             f"{owner} needs as k an int, the number of alerts, or a share between 0 and 1, got {value!r}."
         ) from None
-
-
-def _at_most(k: float, n_cases: float) -> str:
-    return f"at most {'1 alert' if k == 1 else f'{k:,.0f} alerts'} among {n_cases:,.0f} cases"
 
 
 def _judge(owner: str, name: str, value: Any, points: OperatingPoints) -> tuple[str, np.ndarray, np.ndarray]:
