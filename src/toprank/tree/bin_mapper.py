@@ -80,16 +80,11 @@ def between(low: np.ndarray, high: np.ndarray) -> np.ndarray:
 
 
 def short_between(low: np.ndarray, high: np.ndarray) -> np.ndarray:
-    """Thresholds between pairs of values: the shortest decimals t with low <= t < high.
+    """Thresholds between pairs of values, low < high: the shortest decimals t with low <= t < high. NaN gives NaN.
 
     The shortest decimal is a multiple of the largest power of ten, nearest to the middle of the gap; or the lower value
     itself if all others need more decimals. `x <= t` splits the values like any other threshold in the gap, and `repr`
     of the threshold is its short text: people read the exact number that the tree compares with.
-
-    Parameters
-    ----------
-    low, high : float arrays of equal shape, low < high
-        NaN gives NaN.
 
     Examples
     --------

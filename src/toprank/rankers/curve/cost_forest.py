@@ -347,13 +347,7 @@ class Member(NamedTuple):
 
 
 class Tally:
-    """Running count of the members' votes on rows, per cost.
-
-    Parameters
-    ----------
-    n_points, n_rows : int
-    n_members : int
-        Members of the whole forest; rows with fewer votes are scored on the same scale.
+    """Running count of the votes on rows, per cost; rows with fewer votes than members are scored on the same scale.
 
     Examples
     --------

@@ -277,30 +277,11 @@ def choose(
     A budget k is met by a tree with at most k alerts, or by the first k alerts of a larger one in the order of the
     curve, whichever is expected to find more. Ties go to whole trees.
 
-    Parameters
-    ----------
-    owner : str
-        Name of the calling method, for error messages.
-    path : list of CurvePoint
-    points : OperatingPoints
-        Mistakes of the trees of the path on the data to judge on.
-    judged_by : str
-    n_cases : float
-        Number of training cases; alerts are counted per this many.
-    alerts : float64 array of shape (n_points,)
-        Cases that each tree flags, per n_cases: what a budget limits.
-    has_alerts : bool array of shape (n_points,)
-        Whether a tree flags any training case.
-    base_ratio : float
-        Cost ratio to use if only max_leaves is given.
-    counted, judged : TopCalls or None
-        The top of the ranking of the rows that alerts are counted on, and of those behind `points`; None if unknown:
-        then only whole trees are considered.
-    max_leaves : int, optional
-    of : str
-        Name of a point, for error messages.
-    **targets
-        max_fpr, k, cost_ratio, min_recall: one of them, or none if max_leaves is given.
+    One of the targets max_fpr, k, cost_ratio, min_recall is given, or none if max_leaves is: then `base_ratio` is the
+    cost ratio. A budget limits `alerts`, the cases that each tree flags per `n_cases`; `has_alerts` says whether it
+    flags any training case. `counted` and `judged` are the tops of the rankings of the rows that alerts are counted on,
+    and of those behind `points`; without them only whole trees are considered. `owner` and `of` name the caller and a
+    point in error messages.
     """
     asked = {name: value for name, value in targets.items() if value is not None}
     if len(asked) > 1 or not (asked or max_leaves is not None):
