@@ -151,7 +151,14 @@ class BinMapper:
         sample_weight: np.ndarray | None = None,
         threads: Threads | None = None,
     ) -> BinMapper:
-        """Choose the bins of every column; `n_categories` is 0 for a numeric column."""
+        """Choose the bins of every column.
+
+        Parameters
+        ----------
+        X : float array of shape (n, n_features)
+        n_categories : int array of shape (n_features,), 0 for a numeric column
+        sample_weight : float array of shape (n,) or None
+        """
         n, d = X.shape
         self.n_categories = np.zeros(d, np.int32) if n_categories is None else np.asarray(n_categories, np.int32)
         self.is_categorical = (self.n_categories > 0).astype(np.uint8)
