@@ -106,7 +106,8 @@ def _replace(target: Path, content: bytes) -> None:
     # The replacement of a private file is private from its first byte.
     mode = stat.S_IMODE(target.stat().st_mode) & 0o777 if target.exists() else None
     try:
-        with open(temporary, "xb", opener=_open_private if mode is not None else None) as file:
+        private = None if mode is None else lambda name, flags: os.open(name, flags, 0o600)
+        with open(temporary, "xb", opener=private) as file:
             file.write(content)
             if mode is not None:
                 os.chmod(temporary, mode)
@@ -117,10 +118,6 @@ def _replace(target: Path, content: bytes) -> None:
         temporary.unlink(missing_ok=True)
         raise
     _sync_folder(target.parent)
-
-
-def _open_private(name: str, flags: int) -> int:
-    return os.open(name, flags, 0o600)
 
 
 def _sync_folder(folder: Path) -> None:

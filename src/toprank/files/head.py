@@ -79,7 +79,9 @@ def check_head(info: dict[str, Any], *, is_ranker: bool, has_leaves: bool) -> No
         raise InputError("It breaks the rule that a model has columns.")
     check_parameters(info["parameters"])
     if is_ranker:
-        _check_cutoff(info["cutoff"])
+        if not all(value is None or _is_number(value) for value in info["cutoff"].values()):
+            raise InputError("Its entry 'cutoff' is not a set of finite numbers.")
+        check_cutoff(Cutoff.from_dict(info["cutoff"]))
 
 
 def _entries(info: dict[str, Any], is_ranker: bool, has_leaves: bool) -> Iterator[tuple[str, Callable[[], bool], str]]:
@@ -118,13 +120,6 @@ def _entries(info: dict[str, Any], is_ranker: bool, has_leaves: bool) -> Iterato
         per_class, classes = figures["class_counts"], info["classes"]["values"]
         yield "figures", lambda: isinstance(per_class, list) and len(per_class) == len(classes), "a count of each class"
         yield "figures", lambda: all(_is_count(n) for n in per_class), "a count of each class"
-
-
-def _check_cutoff(values: dict[str, Any]) -> None:
-    """Raise ValueError if a cutoff or its rates are not valid."""
-    if not all(value is None or _is_number(value) for value in values.values()):
-        raise InputError("Its entry 'cutoff' is not a set of finite numbers.")
-    check_cutoff(Cutoff.from_dict(values))
 
 
 def check_cutoff(cutoff: Cutoff) -> None:

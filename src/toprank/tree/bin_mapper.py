@@ -80,16 +80,11 @@ def between(low: np.ndarray, high: np.ndarray) -> np.ndarray:
 
 
 def short_between(low: np.ndarray, high: np.ndarray) -> np.ndarray:
-    """Thresholds between pairs of values: the shortest decimals t with low <= t < high.
+    """Thresholds between pairs of values, low < high: the shortest decimals t with low <= t < high. NaN gives NaN.
 
     The shortest decimal is a multiple of the largest power of ten, nearest to the middle of the gap; or the lower value
     itself if all others need more decimals. `x <= t` splits the values like any other threshold in the gap, and `repr`
     of the threshold is its short text: people read the exact number that the tree compares with.
-
-    Parameters
-    ----------
-    low, high : float arrays of equal shape, low < high
-        NaN gives NaN.
 
     Examples
     --------
@@ -156,7 +151,14 @@ class BinMapper:
         sample_weight: np.ndarray | None = None,
         threads: Threads | None = None,
     ) -> BinMapper:
-        """Choose the bins of every column; `n_categories` is 0 for a numeric column."""
+        """Choose the bins of every column.
+
+        Parameters
+        ----------
+        X : float array of shape (n, n_features)
+        n_categories : int array of shape (n_features,), 0 for a numeric column
+        sample_weight : float array of shape (n,) or None
+        """
         n, d = X.shape
         self.n_categories = np.zeros(d, np.int32) if n_categories is None else np.asarray(n_categories, np.int32)
         self.is_categorical = (self.n_categories > 0).astype(np.uint8)

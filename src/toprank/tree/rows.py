@@ -37,13 +37,7 @@ def find_equal_rows(table: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def row_hashes(X: np.ndarray, seed: int) -> np.ndarray:
-    """A hash of each row that depends only on its values and the seed: uint64 (n,).
-
-    Parameters
-    ----------
-    X : float array of shape (n, n_columns)
-        NaN equals NaN, and 0 equals -0.
-    seed : int
+    """A hash of each row that depends only on its values and the seed: uint64 (n,). NaN equals NaN, and 0 equals -0.
 
     Examples
     --------

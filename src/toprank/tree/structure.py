@@ -274,7 +274,12 @@ class Tree:
 
     def check(self) -> Tree:
         """Verify every invariant; return the tree, or raise ValueError with an explanation."""
-        check_tree(self)
+        for holds, rule in _rules(self):
+            if not holds:
+                raise InputError(
+                    f"Not a valid tree: it breaks the rule that a tree {rule}. Hint: the data may be damaged."
+                )
+        self.scoring.check(self.n_features)
         return self
 
 
@@ -284,14 +289,6 @@ def parents_of(left: np.ndarray, right: np.ndarray) -> np.ndarray:
     inner = np.flatnonzero(left >= 0)
     parent[left[inner]] = parent[right[inner]] = inner
     return parent
-
-
-def check_tree(tree: Tree) -> None:
-    """Raise ValueError at the first broken invariant of a tree."""
-    for holds, rule in _rules(tree):
-        if not holds:
-            raise InputError(f"Not a valid tree: it breaks the rule that a tree {rule}. Hint: the data may be damaged.")
-    tree.scoring.check(tree.n_features)
 
 
 def check_depth(tree: Tree) -> None:

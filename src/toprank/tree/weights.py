@@ -54,13 +54,7 @@ class RowWeights:
 
 
 def integer_weights(is_positive: np.ndarray, sample_weight: np.ndarray | None = None) -> RowWeights:
-    """Weights of rows as integers: unchanged if they are whole numbers, else in fixed point.
-
-    Parameters
-    ----------
-    is_positive : bool array of shape (n,)
-    sample_weight : float array of shape (n,), non-negative, or None for weight 1
-    """
+    """Weights of rows as integers: unchanged if they are whole numbers, else in fixed point; 1 without weights."""
     if sample_weight is None:
         total = np.ones(len(is_positive), WEIGHT)
         return RowWeights(is_positive.astype(WEIGHT), total, 1.0)

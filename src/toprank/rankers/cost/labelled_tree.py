@@ -27,17 +27,13 @@ from toprank.tree.weights import FIXED_POINT_BITS, RowWeights
 
 BALANCED = "balanced"
 
-SHARED = ("min_samples_leaf", "smoothing", "smoothing_strength", "splitter", "max_bins", "categorical_features",
-          "cat_smooth", "min_data_per_group", "max_cat_threshold", "keep_columns", "budget", "pos_label",
-          "n_jobs")  # fmt: skip
-"""Parameters of all tree rankers."""
-
 LABELLED_CONSTRAINTS: dict[str, list[Any]] = {
-    **{name: GROWTH_CONSTRAINTS[name] for name in SHARED},
+    **{name: allowed for name, allowed in GROWTH_CONSTRAINTS.items()
+       if name not in ("min_samples_split", "min_gain", "max_leaf_nodes")},
     "fp_cost": [Interval(Real, 0, None, closed="neither"), StrOptions({BALANCED})],
     "fn_cost": [Interval(Real, 0, None, closed="neither")],
     "leaf_score": [StrOptions({"margin", "constant"})],
-}
+}  # fmt: skip
 """scikit-learn's checks of the parameters that all labelled trees share."""
 
 

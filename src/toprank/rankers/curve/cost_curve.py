@@ -23,7 +23,7 @@ from toprank.export import to_text
 from toprank.files.head import check_cutoff
 from toprank.files.model_file import numbered_parts, without_prefix
 from toprank.metrics import OperatingPoints
-from toprank.rankers.base import TABLE_FACTS, Ranker
+from toprank.rankers.base import RANKER_CONSTRAINTS, TABLE_FACTS, Ranker
 from toprank.rankers.cost.tao_tree import TAOTree
 from toprank.rankers.curve.changes import changes_table, rule_changes
 from toprank.rankers.curve.curve_ranker import OF_VALIDATION, Calls, CurveRanker
@@ -41,7 +41,6 @@ from toprank.rankers.curve.path import (
 )
 from toprank.rankers.curve.selection import ROUNDING, Selection
 from toprank.rankers.curve.threshold_moves import DensePath, Place, ThresholdMoves
-from toprank.rankers.growth import GROWTH_CONSTRAINTS
 from toprank.rankers.progress import progress
 from toprank.rankers.unseen import Unseen, held_out_folds
 from toprank.tree.structure import Tree
@@ -225,6 +224,7 @@ class CostOptimalCurve(CurveRanker):
     """
 
     _parameter_constraints = {
+        **RANKER_CONSTRAINTS,
         "base": [TAOTree, None],
         "cost_factor": [Interval(Real, 1, None, closed="neither")],
         "max_point_gap": [Interval(Real, 0, None, closed="neither"), None],
@@ -232,10 +232,6 @@ class CostOptimalCurve(CurveRanker):
         "depths": ["array-like", None],
         "alphas": ["array-like", None],
         "cv": [Interval(Integral, 2, None, closed="left"), "cv_object"],
-        **{
-            name: GROWTH_CONSTRAINTS[name]
-            for name in ("categorical_features", "keep_columns", "budget", "pos_label", "n_jobs")
-        },
         "random_state": ["random_state"],
         "verbose": ["verbose"],
     }

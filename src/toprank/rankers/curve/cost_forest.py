@@ -16,11 +16,11 @@ from toprank.data.binned_cases import BinnedCases
 from toprank.errors import InputError
 from toprank.explain import PathCounts
 from toprank.metrics import average_precision
+from toprank.rankers.base import RANKER_CONSTRAINTS
 from toprank.rankers.cost.tao_tree import TAOTree
 from toprank.rankers.curve.curve_ranker import OF_VALIDATION, Calls, CurveRanker
 from toprank.rankers.curve.path import Follower, Start, fit_start
 from toprank.rankers.ensemble.forest import COLUMNS_DRAWN, ROWS_DRAWN, draw_bootstrap
-from toprank.rankers.growth import GROWTH_CONSTRAINTS
 from toprank.rankers.progress import progress
 from toprank.rankers.unseen import Unseen
 from toprank.tree.grower import columns_wanted
@@ -121,16 +121,13 @@ class CostOptimalForest(CurveRanker):
     """
 
     _parameter_constraints = {
+        **RANKER_CONSTRAINTS,
         "base": [TAOTree, None],
         "n_estimators": [Interval(Integral, 1, None, closed="left")],
         "cost_factor": [Interval(Real, 1, None, closed="neither")],
         "path_max_iter": [Interval(Integral, 1, None, closed="left")],
         "max_samples": ROWS_DRAWN,
         "max_features": COLUMNS_DRAWN,
-        **{
-            name: GROWTH_CONSTRAINTS[name]
-            for name in ("categorical_features", "keep_columns", "budget", "pos_label", "n_jobs")
-        },
         "random_state": ["random_state"],
         "verbose": ["verbose"],
     }
@@ -350,13 +347,7 @@ class Member(NamedTuple):
 
 
 class Tally:
-    """Running count of the members' votes on rows, per cost.
-
-    Parameters
-    ----------
-    n_points, n_rows : int
-    n_members : int
-        Members of the whole forest; rows with fewer votes are scored on the same scale.
+    """Running count of the votes on rows, per cost; rows with fewer votes than members are scored on the same scale.
 
     Examples
     --------

@@ -277,30 +277,11 @@ def choose(
     A budget k is met by a tree with at most k alerts, or by the first k alerts of a larger one in the order of the
     curve, whichever is expected to find more. Ties go to whole trees.
 
-    Parameters
-    ----------
-    owner : str
-        Name of the calling method, for error messages.
-    path : list of CurvePoint
-    points : OperatingPoints
-        Mistakes of the trees of the path on the data to judge on.
-    judged_by : str
-    n_cases : float
-        Number of training cases; alerts are counted per this many.
-    alerts : float64 array of shape (n_points,)
-        Cases that each tree flags, per n_cases: what a budget limits.
-    has_alerts : bool array of shape (n_points,)
-        Whether a tree flags any training case.
-    base_ratio : float
-        Cost ratio to use if only max_leaves is given.
-    counted, judged : TopCalls or None
-        The top of the ranking of the rows that alerts are counted on, and of those behind `points`; None if unknown:
-        then only whole trees are considered.
-    max_leaves : int, optional
-    of : str
-        Name of a point, for error messages.
-    **targets
-        max_fpr, k, cost_ratio, min_recall: one of them, or none if max_leaves is given.
+    One of the targets max_fpr, k, cost_ratio, min_recall is given, or none if max_leaves is: then `base_ratio` is the
+    cost ratio. A budget limits `alerts`, the cases that each tree flags per `n_cases`; `has_alerts` says whether it
+    flags any training case. `counted` and `judged` are the tops of the rankings of the rows that alerts are counted on,
+    and of those behind `points`; without them only whole trees are considered. `owner` and `of` name the caller and a
+    point in error messages.
     """
     asked = {name: value for name, value in targets.items() if value is not None}
     if len(asked) > 1 or not (asked or max_leaves is not None):
@@ -313,7 +294,8 @@ def choose(
     whole = found = _Offers.of_points(points, n_cases)
     if name == "k":
         k = _check_budget(owner, value, n_cases)
-        target, found = _at_most(k, n_cases), whole.within(k, n_cases, alerts, counted, judged)
+        target = f"at most {'1 alert' if k == 1 else f'{k:,.0f} alerts'} among {n_cases:,.0f} cases"
+        found = whole.within(k, n_cases, alerts, counted, judged)
         is_fine, worth = found.is_fine, found.hits
     else:
         target, is_fine, worth = _judge(owner, name, value, points)
@@ -414,10 +396,6 @@ def _check_budget(owner: str, value: Any, n_cases: float) -> float:
         raise InputError(
             f"{owner} needs as k an int, the number of alerts, or a share between 0 and 1, got {value!r}."
         ) from None
-
-
-def _at_most(k: float, n_cases: float) -> str:
-    return f"at most {'1 alert' if k == 1 else f'{k:,.0f} alerts'} among {n_cases:,.0f} cases"
 
 
 def _judge(owner: str, name: str, value: Any, points: OperatingPoints) -> tuple[str, np.ndarray, np.ndarray]:

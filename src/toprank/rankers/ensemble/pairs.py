@@ -103,13 +103,7 @@ def distinct_places(places: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 class PairWeights:
-    """Weights of the cases during boosting.
-
-    Parameters
-    ----------
-    is_positive : bool array of shape (n,)
-    weight : float64 array of shape (n,) or None
-        Weights of the cases as given.
+    """Weights of the cases during boosting, from those given.
 
     Attributes
     ----------

@@ -98,12 +98,6 @@ class Blend:
             return cls(maps, equal, 0.0)
         return cls(maps, weights, intercept)
 
-    @classmethod
-    def from_training(cls, scores: np.ndarray, is_positive: np.ndarray, weight: np.ndarray) -> Blend:
-        """Blend of equal weights with maps learned from training scores, which say nothing about weights."""
-        maps = [fit_log_odds_map(score, is_positive, weight) for score in scores.T]
-        return cls(maps, np.full(len(maps), 1.0 / len(maps)), 0.0)
-
     def in_use(self) -> Blend:
         """The same sum without terms of weight 0."""
         used = self.weights > 0
@@ -537,7 +531,9 @@ def learn_blend(data: Cases, folds: list[Fold], scores: np.ndarray, finals: np.n
     if not parts:
         own = integer_weights(data.is_positive, data.weight).total.astype(np.float64)
         rows = np.flatnonzero(own > 0)
-        return Blend.from_training(finals[rows], data.is_positive[rows], own[rows]), None
+        # Training scores give maps, but say nothing about weights.
+        maps = [fit_log_odds_map(score, data.is_positive[rows], own[rows]) for score in finals[rows].T]
+        return Blend(maps, np.full(len(maps), 1.0 / len(maps)), 0.0), None
     weight = folds[0].weight
     rows = np.flatnonzero(known & (weight > 0))
     blend = Blend.fit(scores[rows], data.is_positive[rows], weight[rows])

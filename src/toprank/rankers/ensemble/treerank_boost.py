@@ -313,16 +313,11 @@ class TreeRankBoost(Ensemble):
                 fits
                 and len(count)
                 and np.all(count > 0)
-                and are_exact(count)
+                and float(count.astype(np.float64).sum()) < 2.0**62  # the most that a vote can count
                 and np.all((places >= 0) & (places < n_places))
             ):
                 raise InputError("The model's negatives are not those of pairs.")
             self._rule = PairRule(self.weights_, places, count)
-
-
-def are_exact(count: np.ndarray) -> bool:
-    """Return True if positive integers sum to at most 2 ** 62, the most that a vote can count."""
-    return float(count.astype(np.float64).sum()) < 2.0**62
 
 
 def values_of_places(tree: Tree) -> np.ndarray:

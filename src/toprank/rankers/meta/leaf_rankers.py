@@ -400,21 +400,10 @@ def grow_node_by_node(
 ) -> tuple[MetaTree, float]:  # fmt: skip
     """Grow a meta-tree on the rows that have weight, its gains in units of area; return it and the unit of its weights.
 
-    Parameters
-    ----------
-    settings : GrowthSettings
-    data : BinnedCases
-    weight : float array of shape (n,) or None
-    leaf_ranker : {"tree", "stump", "oblique"} or classifier
-    logistic_C : float
-        Inverse penalty of weighted sums.
-    intercalates : bool
-        A cut is worth the area that the whole partition gains when both children may stand anywhere among the other
-        cells, as section V-B of the TreeRank paper suggests; otherwise what they add in their parent's place
-        (Lambda of section IV-A).
-    random_state : int, RandomState or None
-        Seeds of classifiers, the same each time for None.
-    sampler : FeatureSampler or None
+    If it `intercalates`, a cut is worth the area that the whole partition gains when both children may stand anywhere
+    among the other cells, as section V-B of the TreeRank paper suggests; otherwise what they add in their parent's
+    place (Lambda of section IV-A). `logistic_C` is the inverse penalty of weighted sums, `random_state` seeds
+    classifiers, the same each time for None.
     """
     weights = data.row_weights(weight)
     limits = settings.limits(weights, sampler)

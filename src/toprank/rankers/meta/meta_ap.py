@@ -131,7 +131,6 @@ class MetaAP(MetaRanker):
     (50, True)
     """
 
-    _objective = AVERAGE_PRECISION
     _measure_name = "average_precision"
 
     _parameter_constraints = {

@@ -24,7 +24,7 @@ from toprank.rankers.growth import GrowthSettings, category_search, grow_meta, g
 from toprank.rankers.leaf_scores import fit_leaf_score
 from toprank.rankers.meta.nodes import MetaNodes, NodeClassifier
 from toprank.rankers.meta.ordering import LeafOrder, finish_meta, stages_of
-from toprank.rankers.meta.pruning import Pruner, best_penalty, checked_penalties, penalties_to_try
+from toprank.rankers.meta.pruning import CellPruner, Pruner, best_penalty, checked_penalties, penalties_to_try
 from toprank.rankers.tree_ranker import TreeRanker
 from toprank.rankers.unseen import (
     Fold,
@@ -37,7 +37,6 @@ from toprank.rankers.unseen import (
     rates_of_training,
 )
 from toprank.tree.meta.meta_tree import MetaTree
-from toprank.tree.meta.objectives import Objective
 from toprank.tree.meta.stages import Stages
 from toprank.tree.scoring import Card, Scoring
 
@@ -62,7 +61,6 @@ class MetaRanker(TreeRanker):
     by cross-validation are here.
     """
 
-    _objective: ClassVar[Objective]
     _measure_name: ClassVar[str]
     _meta: MetaNodes
     _stages: Stages | None
@@ -102,16 +100,13 @@ class MetaRanker(TreeRanker):
         self.ccp_alpha_, unseen = self._choose_penalty(settings, data, pruner, threads)
         meta, order = pruner.at(self.ccp_alpha_)
         self.tree_, entry = self._finish(settings, replace(grown, meta=meta), data, scoring, order)
-        fixed = order if self._has_fixed_order(grown) else None
+        # Held-out rows and merged cells give an order of the leaves that does not follow from the meta-tree.
+        fixed = order if grown.aside is not None or isinstance(pruner, CellPruner) else None
         self._meta = MetaNodes.from_fit(meta, grown.unit, settings, self.tree_, entry, fixed)
         has_stages = self.ccp_alpha == 0.0 and grown.aside is None and entry is not None
         self._stages = stages_of(settings, meta, grown.unit, entry) if has_stages else None
         self._remember(settings, grown, data, scoring, pruner)
         return unseen
-
-    def _has_fixed_order(self, grown: GrownMeta) -> bool:
-        """True if the order of the leaves does not follow from the meta-tree."""
-        return False
 
     def _finish(
         self, settings: GrowthSettings, grown: GrownMeta, data: BinnedCases, scoring: Scoring, order: LeafOrder

@@ -130,7 +130,6 @@ class TreeRank(MetaRanker):
     (4, True)
     """
 
-    _objective = ROC_AREA
     _measure_name = "roc_auc"
 
     _parameter_constraints = {
@@ -286,9 +285,6 @@ class TreeRank(MetaRanker):
         if self.ccp_alpha_ > 0:
             meta, order = pruner.at(0.0)
             self.full_tree_ = self._finish(settings, replace(grown, meta=meta), data, scoring, order)[0]
-
-    def _has_fixed_order(self, grown: GrownMeta) -> bool:
-        return self.pruning == "cells" or grown.aside is not None
 
     def subtree(self, nodes: Any) -> Self:
         """A copy of the model whose ranking ends in the given meta-nodes, as in `MetaAP`."""

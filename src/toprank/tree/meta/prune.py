@@ -192,15 +192,8 @@ class MergePath:
     def groups(self, penalty: float) -> np.ndarray:
         """Group of each cell that maximises AUC - penalty * (number of groups); ties go to the fewest groups.
 
-        Parameters
-        ----------
-        penalty : float
-            Non-negative.
-
-        Returns
-        -------
-        group : int32 array of shape (n_cells,)
-            From 0, in the order of the ranking. Cells without weight are in the group of the cell before them.
+        int32 (n_cells,), from 0, in the order of the ranking. Cells without weight are in the group of the cell before
+        them.
         """
         if not penalty >= 0:
             raise InputError(
@@ -227,14 +220,7 @@ class MergePath:
 def merge_path(positive: ArrayLike, negative: ArrayLike) -> MergePath:
     """Best merges of neighbouring cells for every penalty at once.
 
-    Parameters
-    ----------
-    positive, negative : arrays of shape (n_cells,)
-        Weights of the cells in the order of the ranking, non-negative; both classes have weight.
-
-    Returns
-    -------
-    path : MergePath
+    Weights of the cells are in the order of the ranking and non-negative; both classes have weight.
 
     Examples
     --------

@@ -23,16 +23,6 @@ def optimal_order(positive: ArrayLike, negative: ArrayLike) -> np.ndarray:
     Slopes are compared by exact cross products. Ties keep the given order; cells without weight come last, in the given
     order.
 
-    Parameters
-    ----------
-    positive, negative : arrays of shape (n_cells,)
-        Weights of the cells, non-negative.
-
-    Returns
-    -------
-    order : int64 array of shape (n_cells,)
-        Cells from first to last.
-
     Examples
     --------
     >>> from toprank.tree.meta.shake import optimal_order
@@ -57,19 +47,8 @@ def intercalation_gain(
     cell c into l and r gains the sum over other cells j of |l x j| + |r x j| - |c x j|, plus |l x r|, over 2 P N,
     where a x b = p_a n_b - p_b n_a.
 
-    Parameters
-    ----------
-    positive_left, negative_left : arrays of shape (n_candidates,)
-        Weights of the left part, one entry per candidate; the right part is the rest of the cell.
-    positive, negative : float
-        Weights of the cell to split.
-    others_positive, others_negative : arrays of shape (n_others,)
-        Weights of the other cells, in any order; there may be none.
-
-    Returns
-    -------
-    gain : float64 array of shape (n_candidates,)
-        Non-negative, except for rounding.
+    The left weights have one entry per way, and the right part is the rest of the cell. The other cells are in any
+    order; there may be none. Gains are non-negative, except for rounding.
 
     Examples
     --------

@@ -59,31 +59,6 @@ class LinearFit:
 Start = LinearFit | tuple[np.ndarray, float]
 
 
-@dataclass(frozen=True)
-class _Problem:
-    """The selected rows and columns in the layout of the kernels: X feature-major, every weight above 0."""
-
-    X: np.ndarray
-    target: np.ndarray
-    weight: np.ndarray
-    columns: np.ndarray | None
-    n_features: int
-
-    @property
-    def class_weights(self) -> tuple[float, float]:
-        """Weight of the positive rows and of the negative ones."""
-        is_positive = self.target > 0.5
-        return float(self.weight[is_positive].sum()), float(self.weight[~is_positive].sum())
-
-    def spread_out(self, value: np.ndarray) -> np.ndarray:
-        """Weights of all columns from those of the selected columns."""
-        if self.columns is None:
-            return value
-        weight = np.zeros(self.n_features)
-        weight[self.columns] = value
-        return weight
-
-
 def fit_l1_logistic(
     X: np.ndarray,
     is_positive: np.ndarray,
@@ -94,7 +69,6 @@ def fit_l1_logistic(
     tolerance: float = 1e-6,
     max_iter: int = 100,
     rows: np.ndarray | None = None,
-    columns: np.ndarray | None = None,
     threads: Threads | None = None,
 ) -> LinearFit:
     """Weights and intercept that minimise the weighted logistic loss plus penalty * |w|_1.
@@ -114,8 +88,8 @@ def fit_l1_logistic(
         The fit stops when the duality gap is at most this share of the objective.
     max_iter : int
         Largest number of Newton steps.
-    rows, columns : int arrays, optional
-        Selected rows and columns; all others are not read.
+    rows : int array, optional
+        Selected rows; all others are not read.
     threads : Threads, optional
         Run a large fit in parallel; the result is the same without them.
 
@@ -128,20 +102,28 @@ def fit_l1_logistic(
     >>> fit.weight.round(2).tolist(), round(fit.intercept, 2), fit.is_converged
     ([1.11, 0.0], -0.16, True)
     """
-    penalty = _check_penalty(penalty)
+    if not 0.0 < penalty < math.inf:
+        raise InputError(
+            f"penalty must be a finite number above 0, got {penalty}. "
+            "Hint: without one, weights may be unbounded; 1e-6 * penalty_max(...) is almost none."
+        )
     threads = threads or Threads()
-    problem = _prepare(X, is_positive, weight, rows, columns, threads)
-    return _fit(problem, penalty, _check_start(start, X.shape[1]), tolerance, max_iter, threads)
+    columns, target, weight = _prepare(X, is_positive, weight, rows, threads)
+    value, intercept = _check_start(start, X.shape[1])
+    positive, negative = _class_weights(target, weight)
+    if min(positive, negative) == 0.0:
+        intercept = math.copysign(ONE_CLASS_INTERCEPT, positive - negative) if positive + negative > 0.0 else 0.0
+        objective = gap = (positive + negative) * math.log1p(math.exp(-ONE_CLASS_INTERCEPT))
+        return LinearFit(np.zeros(len(value)), intercept, objective, 0, True, gap)
+    unit = math.ldexp(1.0, math.frexp(weight.max())[1])  # products of small weights must not underflow
+    goal = Goal(min(float(penalty) / unit, LARGEST_PENALTY), float(tolerance), max_iter)
+    end = solve(columns, target, weight / unit, goal, value, intercept, threads)
+    _check_finite(math.isfinite(end.gap))
+    is_converged = bool(end.gap <= tolerance * end.objective)
+    return LinearFit(value, end.intercept, unit * end.objective, end.n_iter, is_converged, unit * max(end.gap, 0.0))
 
 
-def penalty_max(
-    X: np.ndarray,
-    is_positive: np.ndarray,
-    weight: np.ndarray | None,
-    *,
-    rows: np.ndarray | None = None,
-    columns: np.ndarray | None = None,
-) -> float:
+def penalty_max(X: np.ndarray, is_positive: np.ndarray, weight: np.ndarray | None) -> float:
     """Smallest penalty at which all weights are 0; 0.0 if one class has all the weight.
 
     Examples
@@ -151,52 +133,28 @@ def penalty_max(
     >>> penalty_max(np.array([[-1.0], [0.0], [2.0], [3.0]]), np.array([False, False, True, True]), None)
     3.0
     """
-    problem = _prepare(X, is_positive, weight, rows, columns, Threads())
-    positive, negative = problem.class_weights
-    if min(positive, negative) == 0.0 or len(problem.X) == 0:
+    columns, target, weight = _prepare(X, is_positive, weight, None, Threads())
+    positive, negative = _class_weights(target, weight)
+    if min(positive, negative) == 0.0 or len(columns) == 0:
         return 0.0
-    correlation = np.empty(len(problem.X))
-    residual = problem.weight * (problem.target - positive / (positive + negative))
-    correlate(problem.X, np.arange(len(problem.X)), residual, correlation)
+    correlation = np.empty(len(columns))
+    residual = weight * (target - positive / (positive + negative))
+    correlate(columns, np.arange(len(columns)), residual, correlation)
     largest = float(np.abs(correlation).max())
     _check_finite(math.isfinite(largest))
     return largest
 
 
-def _fit(
-    problem: _Problem,
-    penalty: float,
-    start: tuple[np.ndarray, float],
-    tolerance: float,
-    max_iter: int,
-    threads: Threads,
-) -> LinearFit:
-    """Fit of a prepared problem."""
-    positive, negative = problem.class_weights
-    value = np.ascontiguousarray(start[0] if problem.columns is None else start[0][problem.columns]).copy()
-    if min(positive, negative) == 0.0:
-        value[:] = 0.0
-        intercept = math.copysign(ONE_CLASS_INTERCEPT, positive - negative) if positive + negative > 0.0 else 0.0
-        objective = gap = (positive + negative) * math.log1p(math.exp(-ONE_CLASS_INTERCEPT))
-        return LinearFit(problem.spread_out(value), intercept, objective, 0, True, gap)
-    unit = math.ldexp(1.0, math.frexp(problem.weight.max())[1])  # products of small weights must not underflow
-    goal = Goal(min(penalty / unit, LARGEST_PENALTY), float(tolerance), max_iter)
-    end = solve(problem.X, problem.target, problem.weight / unit, goal, value, start[1], threads)
-    _check_finite(math.isfinite(end.gap))
-    is_converged = bool(end.gap <= tolerance * end.objective)
-    weight, gap = problem.spread_out(value), unit * max(end.gap, 0.0)
-    return LinearFit(weight, end.intercept, unit * end.objective, end.n_iter, is_converged, gap)
+def _class_weights(target: np.ndarray, weight: np.ndarray) -> tuple[float, float]:
+    """Weight of the positive rows and of the negative ones."""
+    is_positive = target > 0.5
+    return float(weight[is_positive].sum()), float(weight[~is_positive].sum())
 
 
 def _prepare(
-    X: np.ndarray,
-    is_positive: np.ndarray,
-    weight: np.ndarray | None,
-    rows: np.ndarray | None,
-    columns: np.ndarray | None,
-    threads: Threads,
-) -> _Problem:
-    """The problem of the rows with weight, without a copy of X if possible."""
+    X: np.ndarray, is_positive: np.ndarray, weight: np.ndarray | None, rows: np.ndarray | None, threads: Threads
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """The rows with weight in the layout of the kernels: X feature-major, target and weight, all above 0."""
     n = len(X) if rows is None else len(rows)
     target = np.array(is_positive, dtype=np.float64)
     c = np.ones(n) if weight is None else np.array(weight, dtype=np.float64)
@@ -215,41 +173,28 @@ def _prepare(
         present = np.flatnonzero(c)
         target, c = target[present], c[present]
         rows = present if rows is None else rows[present]
-    return _Problem(_feature_major(X, rows, columns, threads), target, c, columns, X.shape[1])
+    return _feature_major(X, rows, threads), target, c
 
 
-def _feature_major(X: np.ndarray, rows: np.ndarray | None, columns: np.ndarray | None, threads: Threads) -> np.ndarray:
-    """Selected rows and columns, float64, each column contiguous: X itself if possible."""
+def _feature_major(X: np.ndarray, rows: np.ndarray | None, threads: Threads) -> np.ndarray:
+    """Selected rows, float64, each column contiguous: X itself if possible."""
     # A read-only array would be another type for the compiler.
-    if rows is None and columns is None and X.dtype == np.float64 and X.flags.f_contiguous and X.flags.writeable:
+    if rows is None and X.dtype == np.float64 and X.flags.f_contiguous and X.flags.writeable:
         return X.T
     n = len(X) if rows is None else len(rows)
-    out = np.empty((X.shape[1] if columns is None else len(columns), n))
-
+    out = np.empty((X.shape[1], n))
     if not X.flags.f_contiguous:
         for start in range(0, n, COPIED_ROWS):
             stop = min(start + COPIED_ROWS, n)
-            block = X[start:stop] if rows is None else X[rows[start:stop]]
-            out[:, start:stop] = (block if columns is None else block[:, columns]).T
+            out[:, start:stop] = (X[start:stop] if rows is None else X[rows[start:stop]]).T
         return out
 
     def copy_columns(part: slice) -> None:
         for j in range(part.start, part.stop):
-            column = X[:, j if columns is None else columns[j]]
-            out[j] = column if rows is None else column[rows]
+            out[j] = X[:, j] if rows is None else X[rows, j]
 
     threads.run(copy_columns, cut_evenly(len(out), threads.n_threads, least=1 + CHUNK_ROWS // max(n, 1)))
     return out
-
-
-def _check_penalty(penalty: float) -> float:
-    """The penalty as a float above 0."""
-    if not 0.0 < penalty < math.inf:
-        raise InputError(
-            f"penalty must be a finite number above 0, got {penalty}. "
-            "Hint: without one, weights may be unbounded; 1e-6 * penalty_max(...) is almost none."
-        )
-    return float(penalty)
 
 
 def _check_start(start: Start | None, n_features: int) -> tuple[np.ndarray, float]:
@@ -257,11 +202,11 @@ def _check_start(start: Start | None, n_features: int) -> tuple[np.ndarray, floa
     if start is None:
         return np.zeros(n_features), 0.0
     weight, intercept = (start.weight, start.intercept) if isinstance(start, LinearFit) else start
-    weight = np.asarray(weight, dtype=np.float64)
+    weight = np.array(weight, dtype=np.float64)  # a copy: the fit overwrites it
     if weight.shape != (n_features,) or not (np.all(np.isfinite(weight)) and math.isfinite(intercept)):
         raise InputError(
             f"start must hold {n_features} finite weights and a finite intercept, got weights of shape {weight.shape} "
-            f"and intercept {intercept}. Hint: unused columns need a weight, too; it is ignored."
+            f"and intercept {intercept}. Hint: start from a fit on the same columns."
         )
     return weight, float(intercept)
 
