@@ -276,16 +276,13 @@ class GammaKNN(NeighbourRanker):
 
     # --- files and text -----------------------------------------------------------------------------------------
 
-    @property
-    def _measure_name(self) -> str:
-        return self.scoring if isinstance(self.scoring, str) else "measure"
-
     def _facts(self) -> dict[str, str]:
         out = {"gamma": gamma_text(self.gamma_)}
         if self.gamma_synthetic_ is not None:
             out["gamma_synthetic"] = gamma_text(self.gamma_synthetic_, "a synthetic positive counts")
         is_tuned = isinstance(self.gamma, str)
-        value = f"{self._measure_name} {self.tuned_score_:.3f} on left-out training cases"
+        measure = self.scoring if isinstance(self.scoring, str) else "measure"
+        value = f"{measure} {self.tuned_score_:.3f} on left-out training cases"
         out["tuned for" if is_tuned else "measured"] = f"{value}, slightly optimistic" if is_tuned else value
         return out | {"vote": vote_text(self.fp_cost_, self.budget)} | super()._facts()
 
