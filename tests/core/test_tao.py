@@ -3,7 +3,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from tables import trees
-from toprank._core.tao import best_code_cut, labels_below, sides_at, sums_at
+from toprank._core.tao import best_code_cut, labels_below, sides_at, write_sums
 
 VALUES = [-2.0, -1.0, 0.0, 0.5, 1.0, 3.0, np.nan]
 
@@ -38,7 +38,7 @@ def test_sums_are_added_up_term_by_term(seed, n_rows, has_categories):
     code = np.array([-1, -1, 3, 0], np.int32)
     n = 4 if has_categories else 2
     out = np.empty(n_rows)
-    sums_at(X, rows, feature[:n], code[:n], weight[:n], fill[:n], out)
+    write_sums(X, rows, 0, n, feature, code, weight, fill, out)
     expected = [(0.0 + weight[0] * X[i, 2]) + weight[1] * (7.0 if np.isnan(X[i, 0]) else X[i, 0]) for i in rows]
     if has_categories:  # 1 where a row has the category; a missing one is none of them
         expected = [(s + weight[2] * (X[i, 1] == 3)) + weight[3] * (X[i, 1] == 0)

@@ -124,19 +124,6 @@ def descend_above(gram, pull, lowest, value):
 
 
 @kernel
-def given_slopes_by_bin(codes, gradient, curvature, out):
-    """Sum the slopes and curvatures of any loss by bin; slopes point downhill.
-
-    Pre:  codes uint8 (n,), below out.shape[0]; gradient, curvature float32 (n,), of the loss.
-    Post: out float64 (n_bins, 2), overwritten.
-    """
-    out[:] = 0.0
-    for i in range(codes.shape[0]):
-        out[codes[i], 0] -= gradient[i]
-        out[codes[i], 1] += curvature[i]
-
-
-@kernel
 def take_step(sums, codes, z, design, lowest, penalty, own, variance, largest_step):
     """Take one Newton step of a term, update the scores, and return the largest change of a value's log-odds.
 
@@ -188,17 +175,6 @@ def take_step(sums, codes, z, design, lowest, penalty, own, variance, largest_st
         change[b] *= shrink
     add_by_bin(codes, change, z)
     return shrink * largest
-
-
-@kernel
-def move_term(codes, z, target, weight, design, lowest, penalty, own, variance, largest_step):
-    """Take one Newton step of a term on the logistic loss; see `take_step`.
-
-    Pre:  codes uint8 (m,); z, target, weight float64 (m,); design float64 (n_bins, d); lowest, penalty float64 (d,).
-    """
-    sums = np.zeros((design.shape[0], 2))
-    slopes_by_bin(codes, z, target, weight, sums)
-    return take_step(sums, codes, z, design, lowest, penalty, own, variance, largest_step)
 
 
 @kernel

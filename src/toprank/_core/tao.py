@@ -34,23 +34,17 @@ def four_sums(block, rows, k, start, stop, feature, code, weight, fill):
 
 @kernel
 def write_sums(block, rows, start, stop, feature, code, weight, fill, out):
-    """Write the weighted sum of the terms from start to stop for each of the rows."""
+    """Write the weighted sum of the terms from start to stop for each of the rows, adding in the order of trees.
+
+    Pre: block float64 (n, n_features), C order; rows int64 (m,); feature and code int32, weight and fill float64
+         (k,); out float64 (m,).
+    """
     n = rows.shape[0]
     whole = n - n % 4
     for k in range(0, whole, 4):
         out[k], out[k + 1], out[k + 2], out[k + 3] = four_sums(block, rows, k, start, stop, feature, code, weight, fill)
     for k in range(whole, n):
         out[k] = weighted_sum(block, rows[k], start, stop, feature, code, weight, fill)
-
-
-@kernel
-def sums_at(block, rows, feature, code, weight, fill, out):
-    """Write a weighted sum of terms for each of the rows, adding in the same order as trees do.
-
-    Pre: block float64 (n, n_features), C order; rows int64 (m,); feature and code int32, weight and fill float64
-         (k,); out float64 (m,).
-    """
-    write_sums(block, rows, 0, feature.shape[0], feature, code, weight, fill, out)
 
 
 @kernel

@@ -9,7 +9,7 @@ from __future__ import annotations
 import contextlib
 import time
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from threading import Thread
 from typing import Any
@@ -139,16 +139,13 @@ def _rows_of(parts: list[Part], first_numbers: list[int], task: Task) -> tuple[R
     return rows, np.concatenate([first + np.arange(size) for first, size in runs])
 
 
-@contextlib.contextmanager
-def _collective(rank: int, meeting: dict[str, Any]) -> Iterator[None]:
-    """Join the other workers, if there are any."""
+def _collective(rank: int, meeting: dict[str, Any]) -> contextlib.AbstractContextManager[Any]:
+    """The context in which this worker is joined with the others, if there are any."""
     if not meeting:
-        yield
-        return
+        return contextlib.nullcontext()
     from xgboost import collective
 
-    with collective.CommunicatorContext(**meeting, dmlc_task_id=f"{rank:06}"):
-        yield
+    return collective.CommunicatorContext(**meeting, dmlc_task_id=f"{rank:06}")
 
 
 def start_tracker(name: str, n_workers: int, address: str) -> dict[str, Any]:

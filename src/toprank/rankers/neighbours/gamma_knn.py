@@ -184,10 +184,10 @@ class GammaKNN(NeighbourRanker):
 
     def _known_cases(
         self, points: np.ndarray, is_positive: np.ndarray, weight: np.ndarray | None, components: np.ndarray | None,
-        threads: Threads, rows: np.ndarray | None = None,
+        rows: np.ndarray | None = None,
     ) -> KnownCases:  # fmt: skip
         if self.sampler is None:
-            return super()._known_cases(points, is_positive, weight, components, threads, rows)
+            return super()._known_cases(points, is_positive, weight, components, rows)
         rows = np.arange(len(points)) if rows is None else rows
         is_known = np.ones(len(points), bool) if weight is None else weight > 0
         if weight is not None and np.any(weight[is_known] != weight[is_known][0]):
@@ -198,7 +198,7 @@ class GammaKNN(NeighbourRanker):
         points, is_positive, place = resample(points[is_known], is_positive[is_known], self.sampler, self._seed)
         made = (place < 0) & is_positive
         origin = np.where(place >= 0, rows[is_known][place], -1)
-        known = super()._known_cases(points[~made], is_positive[~made], None, components, threads, origin[~made])
+        known = super()._known_cases(points[~made], is_positive[~made], None, components, origin[~made])
         known.synthetic = self._synthetic_cases(points[made], components)
         return known
 
@@ -234,7 +234,7 @@ class GammaKNN(NeighbourRanker):
             curve = gamma_curve(left_out.evidence[0], *known, self.max_gamma if gamma is None else gamma)
             self.gamma_, self.gamma_synthetic_ = curve.best if gamma is None else gamma, None
         self.gamma_curve_ = curve if gamma is None else None
-        self.tuned_score_ = float(curve.at(np.array([self.gamma_]))[0])
+        self.tuned_score_ = float(curve.at(self.gamma_))
 
     def _ratio_of(self, evidence: tuple[np.ndarray, ...]) -> np.ndarray:
         """Return the ratio that gamma must stay below for a row to be flagged."""
@@ -276,16 +276,13 @@ class GammaKNN(NeighbourRanker):
 
     # --- files and text -----------------------------------------------------------------------------------------
 
-    @property
-    def _measure_name(self) -> str:
-        return self.scoring if isinstance(self.scoring, str) else "measure"
-
     def _facts(self) -> dict[str, str]:
         out = {"gamma": gamma_text(self.gamma_)}
         if self.gamma_synthetic_ is not None:
             out["gamma_synthetic"] = gamma_text(self.gamma_synthetic_, "a synthetic positive counts")
         is_tuned = isinstance(self.gamma, str)
-        value = f"{self._measure_name} {self.tuned_score_:.3f} on left-out training cases"
+        measure = self.scoring if isinstance(self.scoring, str) else "measure"
+        value = f"{measure} {self.tuned_score_:.3f} on left-out training cases"
         out["tuned for" if is_tuned else "measured"] = f"{value}, slightly optimistic" if is_tuned else value
         return out | {"vote": vote_text(self.fp_cost_, self.budget)} | super()._facts()
 
@@ -405,7 +402,7 @@ def tune_both(
     for start in starts.tolist():
         curve = curve_of(real, synthetic, start, high)
         own = curve.best if gamma is None else gamma
-        value = float(curve.at(np.array([own]))[0])
+        value = float(curve.at(own))
         if value > best:
             best, pair, chosen = value, (own, start), curve
     assert chosen is not None
@@ -415,5 +412,5 @@ def tune_both(
             break
         curve = curve_of(real, synthetic, other.best, high)
         own = curve.best if gamma is None else gamma
-        best, pair, chosen = float(curve.at(np.array([own]))[0]), (own, other.best), curve
+        best, pair, chosen = float(curve.at(own)), (own, other.best), curve
     return (*pair, chosen)

@@ -165,7 +165,8 @@ class KNN(NeighbourRanker):
         near = positive < negative[:, ::-1], (negative <= positive[:, ::-1]) & np.isfinite(negative)
         if self.rule == "weighted":
             distances = [np.where(*pair, np.inf) for pair in zip(near, (positive, negative), strict=True)]
-            return _weighted_share(*map(_inverse, distances))
+            with np.errstate(divide="ignore", over="ignore"):  # infinite votes at distance 0
+                return _weighted_share(*(1.0 / distance for distance in distances))
         votes = [side.sum(axis=1) for side in near]
         return votes[0] / np.maximum(votes[0] + votes[1], 1)
 
@@ -229,12 +230,6 @@ def rare_class_share(p: np.ndarray, n: np.ndarray, n_positives: float, n_negativ
     least_here = (here + z * z / (2 * r) - z * np.sqrt(here * (1 - here) / r + z * z / (4 * r * r))) / (1 + z * z / r)
     factor = np.where(least_here > most_overall, p / np.maximum(n, 1.0) / (n_positives / n_negatives), 1.0)
     return (p + 1 / m) / (p + n / factor + 2 / m)
-
-
-def _inverse(distance: np.ndarray) -> np.ndarray:
-    """Return 1 / distance: infinite at distance 0."""
-    with np.errstate(divide="ignore", over="ignore"):
-        return 1.0 / distance
 
 
 def _weighted_share(positive: np.ndarray, negative: np.ndarray) -> np.ndarray:

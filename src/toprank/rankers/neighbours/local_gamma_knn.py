@@ -149,11 +149,8 @@ class LocalGammaKNN(NeighbourRanker):
     def _leave_out(self, data: Cases, points: np.ndarray, components: np.ndarray | None, threads: Threads) -> LeftOut:
         return self._leave_one_out(data, points, threads)  # `cv` is for the rates
 
+    @threadpool_limits.wrap(limits=1)  # threads of k-means would change the order of sums
     def _learn_rule(self, left_out: LeftOut, data: Cases, points: np.ndarray, threads: Threads) -> None:
-        with threadpool_limits(1):  # threads of k-means would change the order of sums
-            self._learn_gammas(left_out, data, points, threads)
-
-    def _learn_gammas(self, left_out: LeftOut, data: Cases, points: np.ndarray, threads: Threads) -> None:
         """Cluster the cases and tune a gamma for each cluster."""
         (ratio,) = left_out.evidence
         is_known = np.ones(len(points), bool) if data.weight is None else data.weight > 0

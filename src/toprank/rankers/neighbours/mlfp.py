@@ -36,9 +36,6 @@ from toprank.rankers.neighbours.tuning import decision_counts, f1
 from toprank.rankers.unseen import Unseen, has_folds, held_out_folds
 from toprank.words.counts import plural
 
-FORMS = ("diagonal", "full", "low_rank")
-NORMALIZATIONS = ("triplets", "cases")
-
 ROUNDING = 1e-6
 """How far the largest singular value in a file may exceed 1."""
 
@@ -154,11 +151,11 @@ class MLFP(TransformerMixin, NeighbourRanker):
         **{name: checks for name, checks in NEIGHBOUR_CONSTRAINTS.items() if name != "metric"},
         "mu": [Interval(Real, 0, None, closed="left")],
         "c": [Interval(Real, 0, 1, closed="both")],
-        "form": [StrOptions(set(FORMS))],
+        "form": [StrOptions({"diagonal", "full", "low_rank"})],
         "n_components": [Interval(Integral, 1, None, closed="left"), None],
         "triplets": [StrOptions({"nearest", "all", "sampled"})],
         "n_sampled": [Interval(Integral, 1, None, closed="left")],
-        "normalization": [StrOptions(set(NORMALIZATIONS))],
+        "normalization": [StrOptions({"triplets", "cases"})],
         "tol": [Interval(Real, 0, None, closed="neither")],
         "max_iter": [Interval(Integral, 1, None, closed="left")],
     }

@@ -147,7 +147,7 @@ class NeighbourRanker(Ranker):
         totals = weight[data.is_positive].sum(), weight[~data.is_positive].sum()
         self.n_neighbors_ = self._used_neighbours(*totals)
         components = self._learn_metric(points, data, threads)
-        self._known = self._known_cases(points, data.is_positive, data.weight, components, threads)
+        self._known = self._known_cases(points, data.is_positive, data.weight, components)
         self.n_neighbors_ = min(self.n_neighbors_, self._used_neighbours(*self._known.totals))  # samplers remove cases
         left_out = self._leave_out(data, points, components, threads)
         self.recall_ = self._measure_recall(points, left_out, threads)
@@ -189,7 +189,7 @@ class NeighbourRanker(Ranker):
 
     def _known_cases(
         self, points: np.ndarray, is_positive: np.ndarray, weight: np.ndarray | None, components: np.ndarray | None,
-        threads: Threads, rows: np.ndarray | None = None,
+        rows: np.ndarray | None = None,
     ) -> KnownCases:  # fmt: skip
         """Return training points as known cases; `rows` are their rows in the training table."""
         return KnownCases.learn(
@@ -236,7 +236,7 @@ class NeighbourRanker(Ranker):
         """Compare the held-out rows of a fold with its training rows."""
         inside = fold.inside
         cases = points[inside], data.is_positive[inside], fold.weight[inside]
-        known = self._known_cases(*cases, self._metric_of_fold(*cases, components, threads), threads, inside)
+        known = self._known_cases(*cases, self._metric_of_fold(*cases, components, threads), inside)
         return self._evidence(known, points[fold.held_out], threads, None)
 
     def _metric_of_fold(

@@ -150,15 +150,10 @@ class Space:
     def from_arrays(cls, arrays: dict[str, np.ndarray], n_categories: np.ndarray) -> Self:
         """Return the space of a file, checked against the categories of the model's columns."""
         space = cls(**{field.name: arrays[field.name] for field in fields(cls)})
-        numbers = (space.centre, space.scale, space.fill, space.gap)
         is_valid = space.n_categories.dtype == np.int64 and np.array_equal(space.n_categories, n_categories)
-        for array in numbers:
-            is_valid = (
-                is_valid
-                and array.dtype == np.float64
-                and array.shape == n_categories.shape
-                and bool(np.all(np.isfinite(array)))
-            )
+        for array in (space.centre, space.scale, space.fill, space.gap):
+            is_valid &= array.dtype == np.float64 and array.shape == n_categories.shape
+            is_valid &= bool(np.all(np.isfinite(array)))
         if not is_valid or np.any(space.scale < 0) or np.any(space.gap < 0) or np.any(np.abs(space.fill) > FARTHEST):
             raise InputError("The model's scaling and its columns do not fit together.")
         return space

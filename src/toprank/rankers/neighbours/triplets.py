@@ -54,18 +54,9 @@ class Triplets:
     @property
     def total_weight(self) -> float:
         """Sum of the weights of all triplets."""
-        return float(np.sum(self.anchor_weight * self._partners * self._rivals))
-
-    @property
-    def _partners(self) -> np.ndarray:
-        """Weight of each anchor's partners."""
-        return segment_sums(self.partner_weight, self.partner_start)
-
-    @property
-    def _rivals(self) -> np.ndarray:
-        """Weight of each anchor's rivals."""
-        n_anchors = len(self.anchor)
-        return self.weight_before[self.rival_start[1:] + np.arange(n_anchors)] if n_anchors else np.zeros(0)
+        partners, n = segment_sums(self.partner_weight, self.partner_start), len(self.anchor)
+        rivals = self.weight_before[self.rival_start[1:] + np.arange(n)] if n else np.zeros(0)
+        return float(np.sum(self.anchor_weight * partners * rivals))
 
 
 @dataclass(frozen=True)

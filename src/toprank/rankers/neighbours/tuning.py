@@ -117,7 +117,7 @@ class GammaCurve:
             and bool(np.all(self.start <= self.stop))
         )
 
-    def at(self, gamma: np.ndarray) -> np.ndarray:
+    def at(self, gamma: np.ndarray | float) -> np.ndarray:
         """Return the measure at given gammas within the range of the curve."""
         return self.value[np.maximum(np.searchsorted(self.start, gamma, side="right") - 1, 0)]
 

@@ -21,7 +21,7 @@ from typing import Self
 
 import numpy as np
 
-from toprank._core.backfit import add_by_bin, given_slopes_by_bin, move_term, slopes_by_bin, take_step
+from toprank._core.backfit import add_by_bin, slopes_by_bin, take_step
 from toprank._core.shapes import cut_into_groups
 from toprank.data.binned_cases import BinnedCases
 from toprank.data.cases import sample_cases
@@ -377,14 +377,20 @@ class AdditiveModel:
 
     def _move(self, place: int, learn: bool) -> float:
         """One step of a term; returns the largest change of a value's log-odds."""
-        term, own, penalty = self.terms[place], self.coefficients[place], self.penalties[place]
-        variance = np.empty(len(own))
-        largest: float = move_term(
-            self.rows.codes[term.feature], self.z, self.rows.target, self.rows.weight, term.design, term.lowest,
-            penalty, own, variance, LARGEST_STEP,
-        )  # fmt: skip
+        term, own, penalty, rows = self.terms[place], self.coefficients[place], self.penalties[place], self.rows
+        variance, sums = np.empty(len(own)), np.empty((len(term.design), 2))
+        slopes_by_bin(rows.codes[term.feature], self.z, rows.target, rows.weight, sums)
+        largest = self._take_step(place, sums, penalty, variance)
         if learn:
             self._learn_penalties(term, own, variance, penalty)
+        return largest
+
+    def _take_step(self, place: int, sums: np.ndarray, penalty: np.ndarray, variance: np.ndarray) -> float:
+        term = self.terms[place]
+        largest: float = take_step(
+            sums, self.rows.codes[term.feature], self.z, term.design, term.lowest, penalty, self.coefficients[place],
+            variance, LARGEST_STEP,
+        )  # fmt: skip
         return largest
 
     def tuned(self) -> AdditiveModel:
@@ -394,23 +400,18 @@ class AdditiveModel:
         model.z += self.base - model.base
         model.base = self.base
         for _ in range(TUNING_SWEEPS):
-            if (
-                max((model._move_to_top(place, self.penalties[place]) for place in range(len(own))), default=0.0)
-                < TOLERANCE
-            ):
+            changes = [model._move_to_top(place, penalty) for place, penalty in enumerate(self.penalties)]
+            if max(changes, default=0.0) < TOLERANCE:
                 break
         return model
 
     def _move_to_top(self, place: int, penalty: np.ndarray) -> float:
         """One step of a term on `TOP_LOSS`; returns the largest change of a value's log-odds."""
-        term, own, rows = self.terms[place], self.coefficients[place], self.rows
+        term, rows = self.terms[place], self.rows
         slopes = TOP_LOSS.slopes(self.z, rows.target > 0, rows.weight)
-        codes, sums = rows.codes[term.feature], np.zeros((len(term.design), 2))
-        given_slopes_by_bin(codes, slopes.gradient, slopes.curvature, sums)
-        largest: float = take_step(
-            sums, codes, self.z, term.design, term.lowest, penalty, own, np.empty(len(own)), LARGEST_STEP
-        )
-        return largest
+        sums = [np.bincount(rows.codes[term.feature], each, len(term.design))
+                for each in (-slopes.gradient, slopes.curvature)]  # fmt: skip
+        return self._take_step(place, np.column_stack(sums), penalty, np.empty(term.n_coefficients))
 
     def _learn_penalties(self, term: Term, own: np.ndarray, variance: np.ndarray, penalty: np.ndarray) -> None:
         """Set the penalty of each kind of coefficient to 1 / (their mean expected square), shrunk to that at the start.

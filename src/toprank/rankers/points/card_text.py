@@ -78,7 +78,10 @@ def card_lines(
     Tables are broken at `width`, exact ones are not.
     """
     names = [detail.name(columns[shape.feature].name) for shape in shapes]
-    below = ["" if shape.is_categorical or detail.is_exact else _missing_text(shape) for shape in shapes]
+    below = [  # points of a missing number have their place below the name of the column
+        f"  missing: {points_text(s.missing)}" if s.missing and not (s.is_categorical or detail.is_exact) else ""
+        for s in shapes
+    ]
     room = max((len(name) for name in [*names, *below] if len(name) <= NAME_WIDTH), default=0)
     lines = []
     for name, missing, shape in zip(names, below, shapes, strict=True):
@@ -98,11 +101,6 @@ def card_lines(
                 lines += _two_lines(part, first, second, gap)
                 first = second = left
     return lines
-
-
-def _missing_text(shape: Shape) -> str:
-    """Return the points of a missing number, for the place below the name of the column."""
-    return f"  missing: {points_text(shape.missing)}" if shape.missing else ""
 
 
 def cells_of(shape: Shape, column: Column, detail: Detail = SHORT) -> list[Cell]:

@@ -208,7 +208,7 @@ class CardTree:
 # --- growing ------------------------------------------------------------------------------------------------------
 
 
-@dataclass(eq=False)
+@dataclass(frozen=True, eq=False)
 class Grown:
     """A node while a tree grows: the correction of its rows, and its split."""
 
@@ -253,31 +253,80 @@ def added(cards: Sequence[Card]) -> Card:
     return Card(tuple(shapes[f] for f in sorted(shapes)), float(sum(card.base for card in cards)))
 
 
-@dataclass(frozen=True)
-class Growing:
-    """Settings of a tree, and the columns that may split and correct."""
-
-    terms: list[Term]
-    coarse: dict[int, np.ndarray]
-    max_terms: int
-    min_class: float
-
-
-def grow(model: AdditiveModel, terms: Sequence[Term], depth: int, max_terms: int, min_class: float) -> Grown:
-    """Grow a tree of corrections of a fitted additive model, each of at most `max_terms` columns.
+class Grower:
+    """Grows a tree of corrections of a fitted additive model, each of at most `max_terms` columns.
 
     Of the terms, monotone ones neither split nor correct, as corrections could break their order. A leaf has at least
     weight `min_class` of each class.
     """
-    spread = dict(zip((t.feature for t in model.terms), model.spreads().tolist(), strict=True))
-    free = sorted((t for t in terms if not t.is_bounded), key=lambda t: (-spread.get(t.feature, 0.0), t.feature))
-    chosen = sorted(free[:MOST_COLUMNS], key=lambda t: t.feature)
-    fitted = dict(zip((t.feature for t in model.terms), model.coefficients, strict=True))
-    coarse = {t.feature: coarse_bins(t, fitted.get(t.feature)) for t in chosen}
-    settings = Growing([simple_term(t) for t in chosen], coarse, max_terms, min_class)
-    root = Grown(None)
-    _grow(root, model.rows, model.z, depth, settings)
-    return root
+
+    def __init__(self, model: AdditiveModel, terms: Sequence[Term], max_terms: int, min_class: float):
+        spread = dict(zip((t.feature for t in model.terms), model.spreads().tolist(), strict=True))
+        free = sorted((t for t in terms if not t.is_bounded), key=lambda t: (-spread.get(t.feature, 0.0), t.feature))
+        chosen = sorted(free[:MOST_COLUMNS], key=lambda t: t.feature)
+        fitted = dict(zip((t.feature for t in model.terms), model.coefficients, strict=True))
+        self._coarse = {t.feature: coarse_bins(t, fitted.get(t.feature)) for t in chosen}
+        self._terms = [simple_term(t) for t in chosen]
+        self._max_terms, self._min_class = max_terms, min_class
+
+    def grow(self, rows: Rows, z: np.ndarray, depth: int, correction: AdditiveModel | None = None) -> Grown:
+        """Split rows with these log-odds, and the sides again, as long as it pays."""
+        found = self._best_split(rows, z) if depth else None
+        if found is None:
+            return Grown(correction)
+        term, cut = found
+        codes = rows.codes[term.feature]
+        goes_left = codes == cut if term.is_categorical else (self._coarse[term.feature][codes] <= cut)
+        sides = []
+        for own in (goes_left, ~goes_left):
+            part = Rows(
+                np.ascontiguousarray(rows.codes[:, own]), rows.target[own], rows.weight[own], np.zeros(0, np.int64)
+            )
+            corrected = self._fit_correction(part, z[own])
+            sides.append(self.grow(part, corrected.z, depth - 1, corrected))
+        if term.is_categorical:
+            return Grown(correction, term.feature, 0.0, cut, tuple(sides))
+        return Grown(correction, term.feature, float(term.edges[cut]), -1, tuple(sides))
+
+    def _fit_correction(self, rows: Rows, offset: np.ndarray) -> AdditiveModel:
+        """An additive model of few columns on top of the scores so far."""
+        varies = [t for t in self._terms if t.n_coefficients and np.ptp(rows.codes[t.feature]) > 0]
+        model = AdditiveModel(varies, rows, CORRECTION_ALPHA, offset).fit(CORRECTION_SWEEPS)
+        spread = model.spreads()
+        order = np.argsort(-spread, kind="stable")[: self._max_terms]
+        kept = sorted(order[spread[order] >= LEAST_CORRECTION].tolist())
+        own = [model.coefficients[i] for i in kept]
+        few = AdditiveModel([varies[i] for i in kept], rows, CORRECTION_ALPHA, offset, coefficients=own)
+        return few.fit(CORRECTION_SWEEPS)
+
+    def _best_split(self, rows: Rows, z: np.ndarray) -> tuple[Term, int] | None:
+        """The column and coarse bin, or category, with the largest gain; None if none pays."""
+        p = expit(z)
+        slope, curvature = rows.weight * (rows.target - p), rows.weight * p * (1.0 - p)
+        positive = rows.weight * rows.target
+        others = np.empty((len(z), len(self._terms)), np.uint8)
+        for place, term in enumerate(self._terms):
+            others[:, place] = self._coarse[term.feature][rows.codes[term.feature]]
+        best, found = LEAST_GAIN, None
+        for place, term in enumerate(self._terms):
+            codes = rows.codes[term.feature] if term.is_categorical else np.ascontiguousarray(others[:, place])
+            n_bins = len(term.design) if term.is_categorical else COARSE_BINS
+            sums = np.zeros((n_bins, len(self._terms), COARSE_BINS, 2))
+            pair_sums(codes, others, slope, curvature, sums)
+            counts = np.column_stack((np.bincount(codes, positive, n_bins), np.bincount(codes, rows.weight, n_bins)))
+            counts[:, 1] -= counts[:, 0]
+            n_cuts = n_bins - 1 if term.is_categorical else len(term.edges)
+            left, n_left = sums[:n_cuts], counts[:n_cuts]
+            if not term.is_categorical:
+                left, n_left = np.cumsum(left, axis=0), np.cumsum(n_left, axis=0)
+            is_allowed = (np.minimum(n_left, counts.sum(axis=0) - n_left) >= self._min_class).all(axis=1)
+            if not is_allowed.any():
+                continue
+            left, allowed = left[is_allowed], np.flatnonzero(is_allowed)
+            gain = side_gain(left, self._max_terms) + side_gain(sums.sum(axis=0) - left, self._max_terms)
+            if gain.max() > best:
+                best, found = float(gain.max()), (term, int(allowed[gain.argmax()]))
+        return found
 
 
 def simple_term(term: Term) -> Term:
@@ -299,70 +348,6 @@ def coarse_bins(term: Term, coefficients: np.ndarray | None) -> np.ndarray:
         steps = term.design[:-1, term.kind == KINDS.index("step")]
         place = steps.sum(axis=1).astype(np.int64)  # knots below the bin
     return np.append(np.minimum(place, last - 1), last).astype(np.uint8)
-
-
-def _grow(node: Grown, rows: Rows, z: np.ndarray, depth: int, settings: Growing) -> None:
-    """Split a node and its sides, as long as it pays."""
-    found = best_split(rows, z, settings) if depth else None
-    if found is None:
-        return
-    term, cut = found
-    coarse = settings.coarse[term.feature]
-    codes = rows.codes[term.feature]
-    goes_left = codes == cut if term.is_categorical else (coarse[codes] <= cut)
-    node.feature = term.feature
-    node.code = cut if term.is_categorical else -1
-    node.threshold = 0.0 if term.is_categorical else float(term.edges[cut])
-    sides = []
-    for own in (goes_left, ~goes_left):
-        part = Rows(np.ascontiguousarray(rows.codes[:, own]), rows.target[own], rows.weight[own], np.zeros(0, np.int64))
-        correction = fit_correction(part, z[own], settings)
-        side = Grown(correction)
-        _grow(side, part, correction.z, depth - 1, settings)
-        sides.append(side)
-    node.sides = tuple(sides)
-
-
-def fit_correction(rows: Rows, offset: np.ndarray, settings: Growing) -> AdditiveModel:
-    """An additive model of few columns on top of the scores so far."""
-    varies = [t for t in settings.terms if t.n_coefficients and np.ptp(rows.codes[t.feature]) > 0]
-    model = AdditiveModel(varies, rows, CORRECTION_ALPHA, offset).fit(CORRECTION_SWEEPS)
-    spread = model.spreads()
-    order = np.argsort(-spread, kind="stable")[: settings.max_terms]
-    kept = sorted(order[spread[order] >= LEAST_CORRECTION].tolist())
-    own = [model.coefficients[i] for i in kept]
-    few = AdditiveModel([varies[i] for i in kept], rows, CORRECTION_ALPHA, offset, coefficients=own)
-    return few.fit(CORRECTION_SWEEPS)
-
-
-def best_split(rows: Rows, z: np.ndarray, settings: Growing) -> tuple[Term, int] | None:
-    """The column and coarse bin, or category, with the largest gain; None if none pays."""
-    p = expit(z)
-    slope, curvature = rows.weight * (rows.target - p), rows.weight * p * (1.0 - p)
-    positive = rows.weight * rows.target
-    others = np.empty((len(z), len(settings.terms)), np.uint8)
-    for place, term in enumerate(settings.terms):
-        others[:, place] = settings.coarse[term.feature][rows.codes[term.feature]]
-    best, found = LEAST_GAIN, None
-    for place, term in enumerate(settings.terms):
-        codes = rows.codes[term.feature] if term.is_categorical else np.ascontiguousarray(others[:, place])
-        n_bins = len(term.design) if term.is_categorical else COARSE_BINS
-        sums = np.zeros((n_bins, len(settings.terms), COARSE_BINS, 2))
-        pair_sums(codes, others, slope, curvature, sums)
-        counts = np.column_stack((np.bincount(codes, positive, n_bins), np.bincount(codes, rows.weight, n_bins)))
-        counts[:, 1] -= counts[:, 0]
-        n_cuts = n_bins - 1 if term.is_categorical else len(term.edges)
-        left, n_left = sums[:n_cuts], counts[:n_cuts]
-        if not term.is_categorical:
-            left, n_left = np.cumsum(left, axis=0), np.cumsum(n_left, axis=0)
-        is_allowed = (np.minimum(n_left, counts.sum(axis=0) - n_left) >= settings.min_class).all(axis=1)
-        if not is_allowed.any():
-            continue
-        left, allowed = left[is_allowed], np.flatnonzero(is_allowed)
-        gain = side_gain(left, settings.max_terms) + side_gain(sums.sum(axis=0) - left, settings.max_terms)
-        if gain.max() > best:
-            best, found = float(gain.max()), (term, int(allowed[gain.argmax()]))
-    return found
 
 
 def side_gain(sums: np.ndarray, max_terms: int) -> np.ndarray:

@@ -22,8 +22,8 @@ from toprank.data.frames import make_frame
 from toprank.errors import InputError
 from toprank.explain.conditions import Condition, merged
 from toprank.explain.reasons import Reason, kept_shares, strongest, typical_row
-from toprank.explain.rows import Step, value_step
-from toprank.explain.values import Originals, originals_by_feature
+from toprank.explain.rows import Step, value_steps
+from toprank.explain.values import Originals
 from toprank.files.model_file import without_prefix
 from toprank.metrics import BeforeAfter
 from toprank.rankers.base import RANKER_CONSTRAINTS, Ranker
@@ -374,21 +374,15 @@ class RedFlags(Ranker):
             score = self._score_rows(matrix, threads)
         rate = self.rates_.at(score)
         holds, card = self.flags_.holds(matrix), self.card_.contributions(matrix)
-        originals = originals_by_feature(self.columns_, matrix, card != 0, original_values(X, self._input_names))
+        on_card = value_steps(card, self.columns_, matrix, original_values(X, self._input_names))
         out = []
-        for i in range(len(matrix)):
-            steps = [
+        for i, of_values in enumerate(on_card):
+            of_flags = [
                 Step(flag.kind, place + 1, flag.points, f"{flag.kind} {place + 1}: {flag.text()}")
                 for place, flag in enumerate(self.flags_)
                 if holds[i, place]
             ]
-            steps += [
-                value_step(
-                    self.columns_[f], matrix[i, f], float(card[i, f]), originals[f][i] if f in originals else None
-                )
-                for f in np.flatnonzero(card[i]).tolist()
-            ]
-            steps.sort(key=lambda step: -step.contribution)
+            steps = sorted([*of_flags, *of_values], key=lambda step: -step.contribution)
             lift = float(rate[i] / self.base_rate_)
             out.append(PointsExplanation(float(score[i]), self.card_.base, float(rate[i]), lift, tuple(steps)))
         return out

@@ -9,14 +9,7 @@ from typing import Self
 
 import numpy as np
 
-from toprank._core.rule_search import (
-    IS_KNOWN,
-    IS_MISSING,
-    SLOTS,
-    add_rule_sums,
-    best_conditions,
-    keep_rows,
-)
+from toprank._core.rule_search import IS_KNOWN, IS_MISSING, SLOTS, add_rule_sums, best_conditions, keep_rows
 from toprank._core.threads import Threads
 from toprank.explain.conditions import Condition
 from toprank.tree.bin_mapper import BinMapper
@@ -207,28 +200,29 @@ class RuleSearch:
 
     # --- one condition ------------------------------------------------------------------------------------------
 
-    def _sums(self, rows: np.ndarray, values: np.ndarray) -> np.ndarray:
+    def _sums(self, rows: np.ndarray) -> np.ndarray:
         """Sums over some rows by bin, int64 (total_bins, 4)."""
         table = self._table
         parts = np.array_split(rows, max(1, min(self._threads.n_threads, len(rows) // 8192)))
 
         def add(part: np.ndarray) -> np.ndarray:
             out = np.zeros((int(table.at[-1]), 4), np.int64)
-            add_rule_sums(table.codes, part, values, table.at, out)
+            add_rule_sums(table.codes, part, self._values, table.at, out)
             return out
 
         total: np.ndarray = np.add.reduce(self._threads.run(add, parts))
         return total
 
-    def _candidates(self, rule: BinRule, values: np.ndarray, either_sign: bool) -> Candidates:
-        """The best conditions to add to a rule, by feature and slot."""
+    def _candidates(self, rule: BinRule) -> Candidates:
+        """The best conditions to add to a rule, by feature and slot; inside another, for more or fewer positives."""
         table, d = self._table, self._table.n_features
         found = Candidates(rule, np.full((d, SLOTS), -np.inf), np.zeros((d, SLOTS), np.int64),
                            np.zeros((d, SLOTS, 4), np.int64), np.full((d, 3), -1))  # fmt: skip
         is_free = self._allowed.min(axis=1, keepdims=True)  # a rule that may lower the score asks nothing of the others
+        either_sign = rule.parent is not None
         allowed = self._allowed * is_free if either_sign else self._allowed
         best_conditions(
-            self._sums(rule.rows, values), table.at, table.is_categorical, 1.0 / self._scale,
+            self._sums(rule.rows), table.at, table.is_categorical, 1.0 / self._scale,
             np.array([LEAST_ROWS, LEAST_POSITIVES]), either_sign, allowed, MOST_NAMED,
             found.gains, found.cuts, found.sums, found.named,
         )  # fmt: skip
@@ -285,17 +279,17 @@ class RuleSearch:
 
     def best_rule(self) -> BinRule | None:
         """The best rule on all rows; None if none is worth its price."""
-        return self._search(BinRule(rows=self.all_rows), self._values, False)
+        return self._search(BinRule(rows=self.all_rows))
 
     def best_inside(self, parent: BinRule) -> BinRule | None:
         """The best rule for some of the rows of another, which have more or fewer positives than the rest of it."""
-        return self._search(replace(parent, parent=parent, value=-np.inf), self._values, True)
+        return self._search(replace(parent, parent=parent, value=-np.inf))
 
-    def _search(self, start: BinRule, values: np.ndarray, either_sign: bool) -> BinRule | None:
+    def _search(self, start: BinRule) -> BinRule | None:
         """The best rule that a beam finds from a start, refined; None if none is worth its price."""
         beam, best, seen = [start], None, set()
         for _ in range(self._most - start.n_conditions):
-            every = self._threads.run(lambda rule: self._candidates(rule, values, either_sign), beam)
+            every = self._threads.run(self._candidates, beam)
             offers = sorted(
                 (-value, i, f, slot) for i, found in enumerate(every) for value, f, slot in self._offers(found)
             )
@@ -316,7 +310,7 @@ class RuleSearch:
                 best = leader
         if best is None or best.value <= 0:
             return None
-        refined = self._refined(best, start, values, either_sign)
+        refined = self._refined(best, start)
         return refined if self._is_new(refined) else best
 
     def _is_new(self, rule: BinRule) -> bool:
@@ -337,25 +331,23 @@ class RuleSearch:
         features, slots = np.nonzero(np.isfinite(value))
         return list(zip(value[features, slots].tolist(), features.tolist(), slots.tolist(), strict=True))
 
-    def _refined(self, rule: BinRule, start: BinRule, values: np.ndarray, either_sign: bool) -> BinRule:
+    def _refined(self, rule: BinRule, start: BinRule) -> BinRule:
         """The rule with each condition freed in turn and chosen again, as long as that raises its value."""
         while True:
             before = rule
             for feature in [f for f in rule.masks if f not in start.masks]:
                 if feature in rule.masks:
-                    rule = self._chosen_again(rule, feature, start, values, either_sign)
+                    rule = self._chosen_again(rule, feature, start)
             if rule is before:
                 return rule
 
-    def _chosen_again(
-        self, rule: BinRule, feature: int, start: BinRule, values: np.ndarray, either_sign: bool
-    ) -> BinRule:
+    def _chosen_again(self, rule: BinRule, feature: int, start: BinRule) -> BinRule:
         """The rule with the best condition in place of its conditions on one feature."""
         masks = {f: mask for f, mask in rule.masks.items() if f != feature}
         price, n_conditions = self._price_of(masks)
         less = BinRule(masks, start.rows, -np.inf, price, n_conditions, rule.parent)
         less = self._with_rows(less, start.rows, [f for f in masks if f not in start.masks])
-        found = self._candidates(less, values, either_sign)
+        found = self._candidates(less)
         value, f, slot = max(self._offers(found), default=(-np.inf, -1, -1))
         if value <= rule.value + 1e-9 * max(1.0, abs(rule.value)):  # relative, for large weights
             return rule
@@ -365,15 +357,14 @@ class RuleSearch:
         """Whether the best rule for the labels gains more than the best rules for shuffled labels.
 
         It compares with the 99 % quantile of a Gumbel distribution, which is that of the best of many, fitted to a few
-        shuffles.
+        shuffles. `expect` has to be called after it.
         """
         rate = np.full(len(self._weight), np.average(self._is_positive, weights=self._weight))
-        start = BinRule(rows=self.all_rows)
-
         values = self._fixed(self._is_positive, rate, self._is_positive)
 
         def best_value(values: np.ndarray) -> float:
-            found = self._search(start, values, False)
+            self._values = values
+            found = self.best_rule()
             return 0.0 if found is None else found.value
 
         own = best_value(values)

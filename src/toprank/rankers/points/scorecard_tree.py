@@ -15,7 +15,7 @@ from toprank.data.binned_cases import BinnedCases
 from toprank.files.model_file import without_prefix
 from toprank.rankers.points.additive import Rows, Term
 from toprank.rankers.points.card_text import FULL_TEXT, points_text
-from toprank.rankers.points.card_tree import CardTree, grow
+from toprank.rankers.points.card_tree import CardTree, Grower
 from toprank.rankers.points.flags import joined
 from toprank.rankers.points.pages import START, card_page, condition_texts, rule_lines
 from toprank.rankers.points.points_ranker import POINTS_CONSTRAINTS, USUAL_ALPHA, PointsRanker, pays
@@ -126,7 +126,8 @@ class ScorecardTree(PointsRanker):
         at = alphas.index(grown_alpha(alphas))
         is_limited = self.max_features is not None or self.max_bins_per_feature is not None
         own = models[at].terms if is_limited else terms
-        grown = grow(models[at], own, self.max_depth, self.max_terms, self.min_class_leaf)
+        grower = Grower(models[at], own, self.max_terms, self.min_class_leaf)
+        grown = grower.grow(models[at].rows, models[at].z, self.max_depth)
         return found + [grown.tree(cards[at], d, self._finished) for d in range(1, self.max_depth + 1)]
 
     def _candidate_names(self, alphas: Sequence[float]) -> dict[str, np.ndarray]:

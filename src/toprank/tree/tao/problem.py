@@ -15,7 +15,7 @@ from typing import NamedTuple
 import numpy as np
 
 from toprank._core.dtypes import VALUE, WEIGHT
-from toprank._core.tao import sums_at
+from toprank._core.tao import write_sums
 from toprank._core.threads import Threads, cut_evenly
 from toprank.tree.bin_mapper import SAMPLE_ROWS
 from toprank.tree.categories import CategorySearch, levels_worth_points
@@ -248,7 +248,7 @@ class DistinctRows:
         """Weighted sum of terms for some rows, bit for bit as in a tree; missing numbers are replaced by `fill`."""
         threads, out = threads or Threads(), np.empty(len(rows))
         threads.run(
-            lambda part: sums_at(self.X, rows[part], feature, code, weight, fill, out[part]),
+            lambda part: write_sums(self.X, rows[part], 0, len(feature), feature, code, weight, fill, out[part]),
             cut_evenly(len(rows), threads.n_threads),
         )
         return out
