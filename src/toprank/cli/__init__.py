@@ -1,6 +1,6 @@
 """The command line: reads files, calls the library, prints. The only place that prints.
 
-Commands import what they need when they run, so that `toprank describe` and `--help` start fast.
+Commands import heavy packages when they run, so that `toprank describe` and `--help` start fast.
 """
 
 from __future__ import annotations

@@ -84,7 +84,7 @@ def benchmark(
     with _store(folder, create=True) as store:
         with terminal.working("Checking the tables"):
             store.keep_plan(content, data)
-        _work_off(store, jobs, retry, terminal, f"toprank experiment resume {folder}")
+        _work_off(store, folder, jobs, retry, terminal)
         _finish(store, folder, published, terminal)
 
 
@@ -103,15 +103,11 @@ def resume(
         if trial_minutes is not None or trial_memory is not None:
             limited = store.plan.with_limits(trial_minutes=trial_minutes, trial_memory=trial_memory)
             store.keep_plan(limited, store.folder)
-        _work_off(store, jobs, retry, terminal, f"toprank experiment resume {folder}")
+        _work_off(store, folder, jobs, retry, terminal)
         _finish(store, folder, published, terminal)
 
 
-def show(
-    terminal: Terminal,
-    folder: Folder,
-    published: Published = None,
-) -> None:
+def show(terminal: Terminal, folder: Folder, published: Published = None) -> None:
     """Show the progress of an experiment and its results so far."""
     with _store(folder, read_only=True) as store:
         _show(store, published, terminal, [])
@@ -175,7 +171,7 @@ def _store(folder: Path, *, create: bool = False, read_only: bool = False) -> St
     return Store(folder / STORE, read_only=read_only)
 
 
-def _work_off(store: Store, jobs: int | None, retry: bool, terminal: Terminal, again: str) -> None:
+def _work_off(store: Store, folder: Path, jobs: int | None, retry: bool, terminal: Terminal) -> None:
     """Run what is missing, with a bar; an interrupt says how to go on."""
     from toprank.experiment import run
 
@@ -189,7 +185,7 @@ def _work_off(store: Store, jobs: int | None, retry: bool, terminal: Terminal, a
     except KeyboardInterrupt:
         total = len(store.plan.trials())
         done = progress.n_done if progress else total - len(missing)
-        said = f"Stopped with {done:,} of {plural(total, 'trial')} done. `{again}` resumes."
+        said = f"Stopped with {done:,} of {plural(total, 'trial')} done. `toprank experiment resume {folder}` resumes."
         terminal.err.print(said, soft_wrap=True)
         raise
 

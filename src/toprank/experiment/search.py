@@ -19,6 +19,7 @@ from sklearn.impute import SimpleImputer
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer, OneHotEncoder, StandardScaler
 
+from toprank._compat import take_rows
 from toprank.data.shared_table import SharedTable
 from toprank.errors import InputError
 from toprank.experiment.measures import score_of
@@ -82,9 +83,9 @@ class Tuner:
         out = np.full((len(settings), len(folds)), np.nan)
         depths = [setting["leaf_depth"] for setting in settings if "leaf_depth" in setting]  # MetaAP: grown together
         for i, (inside, held_out) in enumerate(folds):
-            encoder = make_encoder(self.reads).fit(rows_of(X, inside))
-            known = SharedTable(encoder.transform(rows_of(X, inside)), leaf_depths=depths)
-            new = SharedTable(encoder.transform(rows_of(X, held_out)))
+            encoder = make_encoder(self.reads).fit(take_rows(X, inside))
+            known = SharedTable(encoder.transform(take_rows(X, inside)), leaf_depths=depths)
+            new = SharedTable(encoder.transform(take_rows(X, held_out)))
             for positions, scores in self.score_settings(settings, known, y[inside], new):
                 for position, score in zip(positions, scores, strict=True):
                     out[position, i] = score_of(self.scoring, y[held_out], score)
@@ -182,11 +183,6 @@ def groups_of(settings: Sequence[Setting], parameter: str | None) -> list[list[i
 def _size(value: Any) -> float:
     """Sort key of a value in a sweep: None means unlimited."""
     return np.inf if value is None else float(value)
-
-
-def rows_of(X: Any, rows: np.ndarray) -> Any:
-    """Some rows of a frame or an array."""
-    return X.iloc[rows] if hasattr(X, "iloc") else X[rows]
 
 
 def scores_of(model: Any, X: Any) -> np.ndarray:

@@ -11,7 +11,7 @@ import json
 import sqlite3
 import time
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from importlib import metadata
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn, Self, TypeVar
@@ -338,8 +338,9 @@ class Store:
         plan, outcomes = self.plan, self.outcomes()
         columns = [column for name in plan.measures for column in find_measure(name).columns]
         columns.append("average_precision_train")
-        rows = [_row(trial, outcomes[trial.id], columns) for trial in _in_order(plan) if trial.id in outcomes]
-        return pl.DataFrame(rows, schema=_schema(columns), orient="row")
+        schema = _schema(columns)
+        rows = [_row(trial, outcomes[trial.id], schema) for trial in _in_order(plan) if trial.id in outcomes]
+        return pl.DataFrame(rows, schema=schema, orient="row")
 
     def profiles(self) -> polars.DataFrame:
         """One row per trial and value of the profiled parameter."""
@@ -405,13 +406,11 @@ def _schema(columns: list[str]) -> dict[str, Any]:
     return {name: types[name] for name in names}
 
 
-def _row(trial: Trial, outcome: Outcome, columns: list[str]) -> tuple[Any, ...]:
-    measures, n = outcome.get("measures", {}), outcome.get("n")
-    setting = json.dumps(outcome["setting"], sort_keys=True) if "setting" in outcome else None
-    return (
-        trial.id, trial.table.name, n, outcome.get("n_positives"), outcome["n_positives"] / n if n else None,
-        outcome.get("n_train"), outcome.get("n_test"), trial.split, trial.use.label, outcome["status"],
-        outcome.get("error"), setting, outcome.get("tuning_score"), *(measures.get(c) for c in columns),
-        outcome.get("size"), outcome.get("size_unit"), outcome.get("is_readable"), outcome.get("seconds_tune"),
-        outcome.get("seconds_fit"), outcome.get("seconds_score"), outcome.get("n_settings"),
-    )  # fmt: skip
+def _row(trial: Trial, outcome: Outcome, names: Iterable[str]) -> tuple[Any, ...]:
+    n = outcome.get("n")
+    found = outcome | outcome.get("measures", {}) | {
+        "trial": trial.id, "dataset": trial.table.name, "split": trial.split, "method": trial.use.label,
+        "positive_rate": outcome["n_positives"] / n if n else None,
+        "setting": json.dumps(outcome["setting"], sort_keys=True) if "setting" in outcome else None,
+    }  # fmt: skip
+    return tuple(found.get(name) for name in names)

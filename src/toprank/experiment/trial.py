@@ -21,12 +21,13 @@ from typing import Any, NamedTuple
 import numpy as np
 from sklearn.model_selection import StratifiedKFold, train_test_split
 
+from toprank._compat import take_rows
 from toprank.data.shared_table import SharedTable
 from toprank.errors import InputError
 from toprank.experiment.measures import figures_of, score_of
 from toprank.experiment.plan import MethodUse, Plan, PlanTable, Protocol, Trial
 from toprank.experiment.registry import find_method
-from toprank.experiment.search import Tuner, make_encoder, rows_of, scores_of
+from toprank.experiment.search import Tuner, make_encoder, scores_of
 
 try:
     import resource
@@ -89,7 +90,7 @@ def _run(trial: Trial, folder: str | Path | None, before_fit: Callable[[], None]
     split = make_split(trial.protocol, cases, trial.seed, trial.fold)
     if trial.protocol.time is not None:  # defines the windows; not a feature
         cases = cases._replace(X=cases.X.drop(columns=trial.protocol.time))
-    X, y = rows_of(cases.X, split.train), cases.y[split.train]
+    X, y = take_rows(cases.X, split.train), cases.y[split.train]
     tuner = Tuner.from_use(trial.use, trial.protocol, trial.seed, before_fit)
     start = time.perf_counter()
     tuning = tuner.tune(X, y, split.folds)
@@ -98,7 +99,7 @@ def _run(trial: Trial, folder: str | Path | None, before_fit: Callable[[], None]
     known = SharedTable(encoder.transform(X))
     model = tuner.fit(tuning.setting, known, y)
     fitted = time.perf_counter()
-    new, y_test = SharedTable(encoder.transform(rows_of(cases.X, split.test))), cases.y[split.test]
+    new, y_test = SharedTable(encoder.transform(take_rows(cases.X, split.test))), cases.y[split.test]
     score = scores_of(model, new)
     scored = time.perf_counter()
     try:

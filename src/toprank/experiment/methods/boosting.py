@@ -80,7 +80,7 @@ class MarginRanker(ClassifierMixin, BaseEstimator):
         check_is_fitted(self)
         X = validate_data(self, X, reset=False)
         with limited_threads(self.n_threads):
-            return np.asarray(_MARGINS[library_of(self.booster_)](self.booster_, X, n_rounds), np.float64)
+            return np.asarray(margin_of(self.booster_, X, n_rounds), np.float64)
 
     def predict(self, X: Any) -> np.ndarray:
         """The second class if the margin is positive."""
@@ -136,7 +136,7 @@ class GroupRanker(MarginRanker):
         self.n_groups_ = int(group[-1]) + 1
         library = library_of(booster)
         if library != "lightgbm":
-            return booster.fit(X[order], label[order], **{_GROUP_WORDS[library]: group})
+            return booster.fit(X[order], label[order], **{"qid" if library == "xgboost" else "group_id": group})
         if booster.get_params().get(TRUNCATION) is None:
             booster.set_params(**{TRUNCATION: max(30, int(np.bincount(group, label).max()))})
         return booster.fit(X[order], label[order], group=np.bincount(group))
@@ -179,28 +179,19 @@ def library_of(booster: Any) -> str:
     return type(booster).__module__.partition(".")[0]
 
 
-def _sklearn_margin(booster: Any, X: np.ndarray, n_rounds: int | None) -> np.ndarray:
-    if n_rounds is None:
-        return booster.decision_function(X)
-    return next(islice(booster.staged_decision_function(X), n_rounds - 1, None))
-
-
-def _xgboost_margin(booster: Any, X: np.ndarray, n_rounds: int | None) -> np.ndarray:
-    return booster.predict(X, output_margin=True, iteration_range=(0, n_rounds or 0))
-
-
-def _lightgbm_margin(booster: Any, X: np.ndarray, n_rounds: int | None) -> np.ndarray:
-    return booster.predict(X, raw_score=True, num_iteration=n_rounds or -1)
-
-
-def _catboost_margin(booster: Any, X: np.ndarray, n_rounds: int | None) -> np.ndarray:
+def margin_of(booster: Any, X: np.ndarray, n_rounds: int | None) -> np.ndarray:
+    """Raw margin of rows after the first `n_rounds` rounds, None = all."""
+    library = library_of(booster)
+    if library == "sklearn":
+        if n_rounds is None:
+            return booster.decision_function(X)
+        return next(islice(booster.staged_decision_function(X), n_rounds - 1, None))
+    if library == "xgboost":
+        return booster.predict(X, output_margin=True, iteration_range=(0, n_rounds or 0))
+    if library == "lightgbm":
+        return booster.predict(X, raw_score=True, num_iteration=n_rounds or -1)
     raw = {"prediction_type": "RawFormulaVal"} if hasattr(booster, "predict_proba") else {}  # all that rankers give
     return booster.predict(X, ntree_end=n_rounds or 0, **raw)
-
-
-_MARGINS = {"sklearn": _sklearn_margin, "xgboost": _xgboost_margin, "lightgbm": _lightgbm_margin,
-            "catboost": _catboost_margin}  # fmt: skip
-_GROUP_WORDS = {"xgboost": "qid", "catboost": "group_id"}
 
 
 # --- methods ------------------------------------------------------------------------------------------------------

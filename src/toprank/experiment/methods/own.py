@@ -166,10 +166,11 @@ BY_NEIGHBOURS = Sweep("n_neighbors", scores_by_neighbours)
 # --- methods ------------------------------------------------------------------------------------------------------
 
 
-def tree(name: str, title: str, make: Callable[..., Any], summary: str, **others: Any) -> Method:
+def tree(
+    name: str, title: str, make: Callable[..., Any], summary: str, size: Any = size_of_ranker, **others: Any
+) -> Method:
     """A ranker that a person can read."""
-    return Method(name, title, "toprank", make, **{"is_readable": True, "size": size_of_ranker, **others},
-                  summary=summary)  # fmt: skip
+    return Method(name, title, "toprank", make, is_readable=True, size=size, summary=summary, **others)
 
 
 def forest(name: str, title: str, make: Callable[..., Any], summary: str, **others: Any) -> Method:
