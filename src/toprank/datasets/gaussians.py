@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -28,8 +28,31 @@ GOOD_ACCURACY = 1e-9  # no longer sum is tried below this bound
 MIN_NODES, MAX_NODES = 2**18, 2**21
 
 
+class TwoGaussians(SmoothPopulation):
+    """What both populations of gaussians share: the checks and the draw."""
+
+    negative_mean: NDArray[np.float64]
+    positive_mean: NDArray[np.float64]
+    _covariances: ClassVar[tuple[str, ...]]  # fields: one for both classes, or that of negatives and that of positives
+
+    def __post_init__(self) -> None:
+        _check_gaussians(self, self._covariances)
+
+    @property
+    def n_signal_features(self) -> int:
+        """Length of the means."""
+        return self.negative_mean.size
+
+    def _draw(self, rng: np.random.Generator, n_samples: int) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
+        is_positive = rng.random(n_samples) < self.positive_rate
+        normal = rng.standard_normal((n_samples, self.n_signal_features))
+        roots = [np.linalg.cholesky(getattr(self, name)).T for name in self._covariances]
+        negative, positive = self.negative_mean + normal @ roots[0], self.positive_mean + normal @ roots[-1]
+        return np.where(is_positive[:, None], positive, negative), is_positive
+
+
 @dataclass(frozen=True, eq=False)
-class GaussianPopulation(SmoothPopulation):
+class GaussianPopulation(TwoGaussians):
     """Two gaussians with the same covariance: the best separators are parallel hyperplanes.
 
     With D the Mahalanobis distance of the means, the log likelihood ratio is normal with variance D^2 and mean
@@ -55,19 +78,13 @@ class GaussianPopulation(SmoothPopulation):
     [0.5]
     """
 
+    _covariances = ("covariance",)
+
     negative_mean: NDArray[np.float64]
     positive_mean: NDArray[np.float64]
     covariance: NDArray[np.float64]
     positive_rate: float = 0.5
     n_noise_features: int = 0
-
-    def __post_init__(self) -> None:
-        _check_gaussians(self, ("covariance",))
-
-    @property
-    def n_signal_features(self) -> int:
-        """Length of the means."""
-        return self.negative_mean.size
 
     @property
     def direction(self) -> NDArray[np.float64]:
@@ -95,15 +112,9 @@ class GaussianPopulation(SmoothPopulation):
     def _log_ratio(self, X: NDArray[np.float64]) -> NDArray[np.float64]:
         return (X - (self.negative_mean + self.positive_mean) / 2.0) @ self.direction
 
-    def _draw(self, rng: np.random.Generator, n_samples: int) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
-        is_positive = rng.random(n_samples) < self.positive_rate
-        normal = rng.standard_normal((n_samples, self.n_signal_features))
-        mean = np.where(is_positive[:, None], self.positive_mean, self.negative_mean)
-        return mean + normal @ np.linalg.cholesky(self.covariance).T, is_positive
-
 
 @dataclass(frozen=True, eq=False)
-class QuadraticGaussianPopulation(SmoothPopulation):
+class QuadraticGaussianPopulation(TwoGaussians):
     """Two gaussians with different covariances: the best separators are quadrics.
 
     In coordinates z in which the negative class is standard normal and the positive one is normal with independent
@@ -128,20 +139,14 @@ class QuadraticGaussianPopulation(SmoothPopulation):
     0.8
     """
 
+    _covariances = ("negative_covariance", "positive_covariance")
+
     negative_mean: NDArray[np.float64]
     positive_mean: NDArray[np.float64]
     negative_covariance: NDArray[np.float64]
     positive_covariance: NDArray[np.float64]
     positive_rate: float = 0.5
     n_noise_features: int = 0
-
-    def __post_init__(self) -> None:
-        _check_gaussians(self, ("negative_covariance", "positive_covariance"))
-
-    @property
-    def n_signal_features(self) -> int:
-        """Length of the means."""
-        return self.negative_mean.size
 
     @cached_property
     def _coordinates(self) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
@@ -192,13 +197,6 @@ class QuadraticGaussianPopulation(SmoothPopulation):
         to_z, d, b = self._coordinates
         z = (X - self.negative_mean) @ to_z.T
         return (z**2 - d * (z - b) ** 2 + np.log(d)).sum(axis=1) / 2.0
-
-    def _draw(self, rng: np.random.Generator, n_samples: int) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
-        is_positive = rng.random(n_samples) < self.positive_rate
-        normal = rng.standard_normal((n_samples, self.n_signal_features))
-        negative = self.negative_mean + normal @ np.linalg.cholesky(self.negative_covariance).T
-        positive = self.positive_mean + normal @ np.linalg.cholesky(self.positive_covariance).T
-        return np.where(is_positive[:, None], positive, negative), is_positive
 
 
 def make_gaussians(

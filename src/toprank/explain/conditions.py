@@ -230,18 +230,9 @@ def merged(conditions: Iterable[Condition]) -> list[Condition]:
 def path_conditions(tree: Tree, columns: Sequence[Column], nodes: Sequence[int] | np.ndarray) -> list[Condition]:
     """Conditions of a path, one per feature, in the order in which the path first asks for them.
 
-    Parameters
-    ----------
-    tree : Tree
-    columns : sequence of Column, one per feature of the tree
-    nodes : sequence of int
-        From the root to a leaf, or part of it; the child that follows gives the side. Padding (-1) is ignored.
-
-    Returns
-    -------
-    list of Condition
-        Weighted sums are separate from the features in them. A node whose two sides lead to the same child gives no
-        condition.
+    `nodes` go from the root to a leaf, or part of the way; the child that follows gives the side. Padding (-1) is
+    ignored. Weighted sums are separate from the features in them. A node whose two sides lead to the same child gives
+    no condition.
     """
     sides: list[Condition] = []
     for step, (node, child) in enumerate(pairwise(int(node) for node in nodes if node >= 0)):

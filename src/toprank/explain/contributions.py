@@ -25,23 +25,12 @@ def node_log_odds(tree: Tree) -> np.ndarray:
 
 
 def feature_contributions(tree: Tree, X: np.ndarray, typical: np.ndarray | None = None) -> tuple[np.ndarray, float]:
-    """Return how much each feature raised the log-odds of each row.
+    """Return how much each feature raised the log-odds of each row, float64 (n, n_features), and those of the root.
 
-    Parameters
-    ----------
-    tree : Tree
-    X : float array of shape (n, n_features)
-    typical : float array of shape (n_features,) or None
-        Usual values, NaN if unknown, for weighted sums without the means of their columns.
-
-    Returns
-    -------
-    contributions : float64 array of shape (n, n_features)
-        A step's change belongs to the feature of its condition; for a weighted sum it is shared by the features that
-        push the row to its side, in proportion.
-    base : float
-        Log-odds of the root. Base plus the sum of a row's contributions is the log-odds of its leaf, except for nodes
-        whose sides lead to the same child, where no feature matters.
+    A step's change belongs to the feature of its condition; for a weighted sum it is shared by the features that push
+    the row to its side, in proportion. The base plus the sum of a row's contributions is the log-odds of its leaf,
+    except for nodes whose sides lead to the same child, where no feature matters. `typical` are usual values, NaN if
+    unknown, for weighted sums without the means of their columns.
     """
     nodes, _ = tree.paths(X)
     log_odds = node_log_odds(tree)

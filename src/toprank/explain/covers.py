@@ -50,21 +50,11 @@ DTYPES = {"leaf": NODE, "offset": NODE, "step": NODE, "coverage": np.float64, "p
 
 @dataclass(frozen=True)
 class Cover:
-    """A short rule for one leaf.
-
-    Attributes
-    ----------
-    ways : tuple of Way
-        A row is selected if all conditions of one way hold.
-    coverage : float
-        Share of the leaf's training rows that it selects.
-    precision : float
-        Share of the selected training rows that belong to the leaf; NaN if none is selected.
-    """
+    """A short rule for one leaf: a row is selected if all conditions of one way hold."""
 
     ways: tuple[Way, ...]
-    coverage: float
-    precision: float
+    coverage: float  # share of the leaf's training rows that it selects
+    precision: float  # share of the selected training rows that belong to the leaf; NaN if none is selected
 
     @property
     def is_exact(self) -> bool:
@@ -74,24 +64,12 @@ class Cover:
 
 @dataclass(frozen=True, eq=False)
 class Covers:
-    """Covers of the best leaves, as sides of the tree's own conditions.
+    """Covers of the best leaves, as sides of the tree's own conditions."""
 
-    Attributes
-    ----------
-    leaf : int32 array of shape (m,)
-        Leaf position of each way, ascending.
-    offset : int32 array of shape (m + 1,)
-        Way i owns step[offset[i]:offset[i + 1]], the most important first.
-    step : int32 array
-        2 * node for the left side of a node's condition, 2 * node + 1 for the right side.
-    coverage, precision : float64 arrays of shape (n_described, 4)
-        Figures of the cover of each described leaf, cut to 1, 2, 3 and 4 conditions per way.
-    """
-
-    leaf: np.ndarray
-    offset: np.ndarray
-    step: np.ndarray
-    coverage: np.ndarray
+    leaf: np.ndarray  # int32 (m,): leaf position of each way, ascending
+    offset: np.ndarray  # int32 (m + 1,): way i owns step[offset[i]:offset[i + 1]], the most important first
+    step: np.ndarray  # int32: 2 * node for the left side of a node's condition, 2 * node + 1 for the right side
+    coverage: np.ndarray  # float64 (n_described, 4): of each cover, cut to 1, 2, 3 and 4 conditions per way
     precision: np.ndarray
 
     def __eq__(self, other: object) -> bool:
@@ -130,17 +108,7 @@ class Covers:
 
     @classmethod
     def find(cls, tree: Tree, columns: Sequence[Column], rows: LeafRows, paths: PathCounts) -> Covers:
-        """Find covers of the best leaves on training rows.
-
-        Parameters
-        ----------
-        tree : Tree
-        columns : sequence of Column, one per feature of the tree
-        rows : LeafRows
-            Training rows, or a sample of them.
-        paths : PathCounts
-            The most common ways into each leaf.
-        """
+        """Find covers of the best leaves on training rows, or a sample; `paths` are the most common ways into them."""
         search = _Search(tree, columns, rows, paths)
         n_leaves = min(tree.n_leaves, MAX_LEAVES)
         found = [search.ways(position) for position in range(n_leaves)]
@@ -233,13 +201,7 @@ def merge_steps(tree: Tree, columns: Sequence[Column], steps: Sequence[int] | np
 
 
 class ColumnTable:
-    """Some columns of a matrix, indexed like it: `table[:, feature]`, `table[rows]`, `len(table)`.
-
-    Parameters
-    ----------
-    columns : dict of int to float arrays
-    n_rows : int
-    """
+    """Some columns of a matrix, indexed like it: `table[:, feature]`, `table[rows]`, `len(table)`."""
 
     def __init__(self, columns: dict[int, np.ndarray], n_rows: int):
         self.columns, self.n_rows = columns, n_rows
@@ -255,37 +217,18 @@ class ColumnTable:
 
 @dataclass(frozen=True, eq=False)
 class LeafRows:
-    """Training rows, or a sample: the columns of the tree, leaf nodes, leaf positions and weights.
+    """Training rows, or a sample: the columns that the tree uses, leaf nodes, leaf positions and weights."""
 
-    Attributes
-    ----------
-    X : ColumnTable
-        The columns that the tree uses.
-    node, leaf : int arrays of shape (n,)
-    weight : float64 array of shape (n,)
-        In a sample, each leaf has the total weight of all its rows.
-    """
-
-    X: Any
+    X: Any  # a ColumnTable
     node: np.ndarray
     leaf: np.ndarray
-    weight: np.ndarray
+    weight: np.ndarray  # float64 (n,); in a sample, each leaf has the total weight of all its rows
 
     @classmethod
     def draw(
         cls, tree: Tree, X: np.ndarray, node: np.ndarray, weight: np.ndarray | None, most: int = FIGURE_ROWS
     ) -> LeafRows:
-        """Sample about `most` rows with weight: all of those in small leaves, evenly spread over the large ones.
-
-        Parameters
-        ----------
-        tree : Tree
-        X : float array of shape (n, n_features)
-        node : int32 array of shape (n,)
-            Leaf node of each row.
-        weight : float array of shape (n,) or None
-        most : int
-        """
+        """Sample about `most` rows with weight: all of those in small leaves, evenly spread over the large ones."""
         rows, mass = _sample(tree, node, weight, most)
         asked = tree.feature[~tree.is_leaf & (tree.kind != OBLIQUE)]
         features = np.unique(np.concatenate((asked, tree.oblique_feature)))

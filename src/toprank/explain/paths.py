@@ -22,27 +22,13 @@ DTYPES = {"leaf": NODE, "share": np.float64, "offset": NODE, "nodes": NODE, "n_p
 
 @dataclass(frozen=True, eq=False)
 class PathCounts:
-    """The distinct paths that rows took, at most five per leaf position, heaviest first.
+    """The distinct paths that rows took, at most five per leaf position, heaviest first."""
 
-    Attributes
-    ----------
-    leaf : int32 array of shape (m,)
-        Leaf position of each path, ascending.
-    share : float64 array of shape (m,)
-        Share of the leaf's weight that took this path.
-    offset : int32 array of shape (m + 1,)
-        Path i owns nodes[offset[i]:offset[i + 1]].
-    nodes : int32 array
-        Nodes of the paths, each from the root to its leaf.
-    n_paths : int32 array of shape (n_leaves,)
-        Distinct paths into each leaf position, including those not kept.
-    """
-
-    leaf: np.ndarray
-    share: np.ndarray
-    offset: np.ndarray
-    nodes: np.ndarray
-    n_paths: np.ndarray
+    leaf: np.ndarray  # int32 (m,): leaf position of each path, ascending
+    share: np.ndarray  # float64 (m,): share of the leaf's weight that took this path
+    offset: np.ndarray  # int32 (m + 1,): path i owns nodes[offset[i]:offset[i + 1]]
+    nodes: np.ndarray  # int32: of the paths, each from the root to its leaf
+    n_paths: np.ndarray  # int32 (n_leaves,): distinct paths into each leaf position, including those not kept
 
     def __len__(self) -> int:
         return len(self.leaf)
@@ -122,23 +108,10 @@ def count_paths(
     max_rows: int = 20_000,
     leaf: np.ndarray | None = None,
 ) -> PathCounts:
-    """Return the most common paths of the rows of X into each leaf position.
+    """Return the most common paths of the rows of X into each leaf position; rows of weight 0 do not count.
 
-    Parameters
-    ----------
-    tree : Tree
-    X : float array of shape (n, n_features)
-    weight : float array of shape (n,) or None
-        Rows of weight 0 do not count.
-    max_rows : int, default=20,000
-        From a larger table about this many rows are followed, the same number per leaf if it has them, as the
-        leaves at the top are small but matter most.
-    leaf : int32 array of shape (n,) or None
-        Leaf node of each row, if known already.
-
-    Returns
-    -------
-    PathCounts
+    From a table of more than `max_rows`, about that many rows are followed, the same number per leaf if it has them, as
+    the leaves at the top are small but matter most. `leaf` is the leaf node of each row, if known already.
     """
     rows = np.arange(len(X)) if weight is None else np.flatnonzero(np.asarray(weight) > 0)
     if len(rows) > max_rows:

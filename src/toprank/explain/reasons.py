@@ -70,25 +70,11 @@ def reasons(
     originals: Originals | None = None,
     gain: np.ndarray | None = None,
 ) -> list[list[Reason]]:
-    """Return the values that speak most for each row, strongest first.
+    """Return at most `n_reasons` values that speak most for each row, strongest first.
 
-    Parameters
-    ----------
-    tree : Tree
-    columns : sequence of Column, one per feature of the tree
-    X : float array of shape (n, n_features)
-        As the tree reads it: category columns hold codes, NaN = missing.
-    n_reasons : int, default=3
-        Most reasons per row.
-    originals : callable or None
-        Categories as the caller wrote them; see `Originals`.
-    gain : float array of shape (n,) or None
-        Log-odds of each row's hit rate among new cases, minus those of all cases. Contributions of a row that add up to
-        more are shrunk to it. None keeps those of training.
-
-    Returns
-    -------
-    list of n lists of at most n_reasons Reason
+    X is as the tree reads it: category columns hold codes, NaN = missing. `originals` gives categories as the caller
+    wrote them. `gain` is the log-odds of each row's hit rate among new cases, minus those of all cases: contributions
+    of a row that add up to more are shrunk to it; None keeps those of training.
     """
     if n_reasons < 1 or len(X) == 0:
         return [[] for _ in range(len(X))]

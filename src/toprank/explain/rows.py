@@ -139,22 +139,10 @@ def explain_rows(
     *,
     originals: Originals | None = None,
 ) -> list[Explanation]:
-    """Explain the score of each row of X.
+    """Explain the score of each row of X, which is as the tree reads it: category columns hold codes, NaN = missing.
 
-    Parameters
-    ----------
-    tree : Tree
-    columns : sequence of Column, one per feature of the tree
-    X : float array of shape (n, n_features)
-        As the tree reads it: category columns hold codes, NaN = missing.
-    rates : HitRates, optional
-        Hit rate by score; without it, a row's rate is the training rate of its leaf.
-    originals : callable or None
-        Categories as the caller wrote them; see `toprank.explain.values.Originals`.
-
-    Returns
-    -------
-    list of n Explanation
+    `rates` has the hit rate by score; without it, a row's rate is the training rate of its leaf. `originals` gives
+    categories as the caller wrote them.
     """
     if len(X) == 0:
         return []

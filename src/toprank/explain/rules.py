@@ -41,12 +41,8 @@ NOT_IN_TABLE = {"in_table": False}
 class LeafRule:
     """A leaf as data: the ways into it; subclasses add its figures.
 
-    Attributes
-    ----------
-    leaf : int
-        From 1: the place in the ranking of a ranker, from left to right in a classifier.
-    ways : tuple of Way
-        A row is selected where all conditions of one way hold.
+    Leaves count from 1: by place in the ranking of a ranker, from left to right in a classifier. A row is selected
+    where all conditions of one way hold.
     """
 
     leaf: int
@@ -186,18 +182,9 @@ def rule_table(rules: Sequence[LeafRule], *, exact: bool = False) -> dict[str, A
 def leaf_table(tree: Tree, rates: np.ndarray | None = None) -> dict[str, np.ndarray]:
     """Return the figures of each leaf position, best first; leaf nodes that share a position are combined.
 
-    Parameters
-    ----------
-    tree : Tree
-    rates : float array of shape (n_leaves, 3), optional
-        Hit rate of new cases in each leaf, and both ends of its interval.
-
-    Returns
-    -------
-    dict of arrays of shape (n_leaves,)
-        leaf (1 = top); with rates, hit_rate, hit_rate_low and hit_rate_high; lift (that rate, or else the
-        training rate, over the share of positives in training); n, positives and training_rate, from training;
-        score (upper end of the leaf's range).
+    Columns are leaf (1 = top); with rates (n_leaves, 3), hit_rate, hit_rate_low and hit_rate_high of new cases; lift
+    (that rate, or else the training rate, over the share of positives in training); n, positives and training_rate,
+    from training; score (upper end of the leaf's range).
     """
     ends = np.flatnonzero(tree.is_leaf)
     position = tree.leaf[ends]
@@ -232,23 +219,10 @@ def leaf_rules(
 ) -> list[Rule]:
     """Return one rule per leaf position, best first.
 
-    Parameters
-    ----------
-    tree : Tree
-    columns : sequence of Column, one per feature of the tree
-    paths : PathCounts
-        The most common paths into each leaf, from `count_paths`. A leaf that no counted row reached is described by a
-        path from the tree.
-    rates : float array of shape (n_leaves, 3), optional
-        Hit rates of new cases, as in `leaf_table`.
-    covers : Covers or None
-        Short rules of the best leaves; without them, rules have the three main ways of `paths`.
-    exact : bool, default False
-        Use all ways in `paths`, and no covers.
-    max_rules : int or None
-        Most rules, from the top; None for all.
-    max_conditions : int or None
-        Most conditions per way of a short rule; with None, or more than 4, a leaf with a single path shows that path.
+    Rules are the covers of the best leaves, if given, else the three main ways of `paths`; a leaf that no counted row
+    reached is described by a path from the tree. `rates` are as in `leaf_table`. `exact` uses all ways in `paths`, and
+    no covers. `max_conditions` limits the conditions per way of a short rule; with None, or more than 4, a leaf with a
+    single path shows that path.
     """
     figures, log_odds = leaf_table(tree, rates), node_log_odds(tree)
     rules = []

@@ -64,17 +64,8 @@ def value_text(
 ) -> str:
     """Return the value of one case in words: payroll_share = 0.05 (usually at least 0.15).
 
-    Parameters
-    ----------
-    column : Column
-    value : float
-        A number or a category code; NaN = missing, or an unseen category.
-    original : str, number, bool or None
-        The category as the caller gave it; None if missing or not available.
-    low, high : float
-        Bounds that the value meets (low < value <= high), infinite if there are none. They are shown if the value is a
-        usual one, or if it is not known what is usual.
-    with_usual : bool, default True
+    `original` is the category as the caller gave it; None if missing or not available. `low` and `high` are bounds that
+    the value meets: they are shown if the value is a usual one, or if it is not known what is usual.
 
     Examples
     --------

@@ -53,19 +53,10 @@ def scorecard_table(
 ) -> dict[str, list[Any]]:
     """Return the columns of a table with one row per item of a scorecard that has points, by importance of the column.
 
-    Parameters
-    ----------
-    scoring : Card
-    columns : sequence of Column, one per feature
-    spread : float array of shape (n_features,) or None
-        Standard deviation of each column's points; None keeps the order of the model.
-
-    Returns
-    -------
-    dict of lists
-        column, category (None except in rows of categories), counts ("per unit", "above", "category" or "missing"),
-        points, center (NaN except in rows of numbers): a number x gets points * (x - center) per unit, and the
-        points of each row "above" whose center is below x.
+    Columns are column, category (None except in rows of categories), counts ("per unit", "above", "category" or
+    "missing"), points, center (NaN except in rows of numbers): a number x gets points * (x - center) per unit, and the
+    points of each row "above" whose center is below x. `spread` is the standard deviation of each column's points; None
+    keeps the order of the model.
 
     Examples
     --------
@@ -109,18 +100,9 @@ def scorecard_lines(
 ) -> list[str]:
     r"""Return a scorecard in words, indented, one line per column with points; none without a scorecard.
 
-    Parameters
-    ----------
-    scoring : Card
-    columns : sequence of Column, one per feature
-    spread : float array of shape (n_features,) or None
-        Standard deviation of each column's points; the largest comes first. None keeps the order of the model.
-    width : int, default 100
-        Where lines are broken.
-    detail : Detail
-        Exact lines do not wrap, follow the order in which the model adds points, and name every category.
-    max_columns : int or None
-        In short form, list only this many columns, with at most 3 categories each, and count the others.
+    Exact lines do not wrap, follow the order in which the model adds points, and name every category. Short ones begin
+    with the largest `spread`; `max_columns` lists only this many, with at most 3 categories each, and counts the
+    others.
 
     Examples
     --------
@@ -161,13 +143,7 @@ def scorecard_summary(scoring: Scoring, columns: Sequence[Column], spread: np.nd
 def no_split_text(n_leaves: int, summary: str, ccp_alpha: object) -> str:
     """Return a sentence for a tree without splits whose only leaf has a scorecard; empty for other trees.
 
-    Parameters
-    ----------
-    n_leaves : int
-    summary : str
-        What `scorecard_summary` returns.
-    ccp_alpha : object
-        Parameter of the model; "cv" if held-out cases chose the size of the tree.
+    `summary` is that of `scorecard_summary`; `ccp_alpha` is "cv" if held-out cases chose the size of the tree.
 
     Examples
     --------

@@ -296,14 +296,7 @@ def rule_figures(rule: Rule) -> str:
 def rules_text(rules: Sequence[Rule], n_leaves: int, width: int, max_rules: int | None) -> list[str]:
     """Return all lines of a list of rules, best first, and a line that counts those left out.
 
-    Parameters
-    ----------
-    rules : sequence of Rule
-    n_leaves : int
-        Leaves of the tree; `rules` may be only the first.
-    width : int
-    max_rules : int or None
-        None shows as many as fit in 20 lines.
+    `rules` may be only the first of the tree's `n_leaves`; `max_rules=None` shows as many as fit in 20 lines.
     """
     n_shown, lines = fitting_rules(rules, width, max_rules), []
     for rule in rules[:n_shown]:

@@ -52,7 +52,8 @@ def check_rows(
     positive = mark_positives(y_true, pos_label=pos_label, caller=caller)
     score = check_score(score, "score", len(positive), caller=caller)
     weight = check_weight(sample_weight, len(positive), caller=caller)
-    amount = np.ones(len(positive)) if amount is None else check_amount(amount, len(positive), caller=caller)
+    n = len(positive)
+    amount = np.ones(n) if amount is None else check_nonnegative(amount, "amount", n, caller=caller)
     kept = weight > 0
     if not kept.all():
         positive, score, weight, amount = positive[kept], score[kept], weight[kept], amount[kept]
@@ -189,7 +190,7 @@ def check_weight(sample_weight: ArrayLike | None, n: int, *, caller: str) -> NDA
     """Return the weights as float64, ones by default."""
     if sample_weight is None:
         return np.ones(n)
-    weight = _nonnegative(sample_weight, "sample_weight", n, caller)
+    weight = check_nonnegative(sample_weight, "sample_weight", n, caller=caller)
     if not weight.any():
         raise InputError(
             f"'sample_weight' of {caller} must be positive for some row, but {every(n, 'weight is', 'weights are')} 0. "
@@ -198,12 +199,8 @@ def check_weight(sample_weight: ArrayLike | None, n: int, *, caller: str) -> NDA
     return weight
 
 
-def check_amount(amount: ArrayLike, n: int, *, caller: str) -> NDArray[np.float64]:
-    """Return the amounts as float64."""
-    return _nonnegative(amount, "amount", n, caller)
-
-
-def _nonnegative(values: ArrayLike, name: str, n: int, caller: str) -> NDArray[np.float64]:
+def check_nonnegative(values: ArrayLike, name: str, n: int, *, caller: str) -> NDArray[np.float64]:
+    """Return the values as float64, all finite and at least 0."""
     array = _as_numbers(as_vector(values, name, caller=caller, n=n), name, caller, keep="")
     array = array.astype(np.float64, copy=False)
     is_bad = ~(np.isfinite(array) & (array >= 0))

@@ -18,8 +18,8 @@ from toprank.metrics._validation import (
     CheckedRows,
     _is_missing,
     as_vector,
-    check_amount,
     check_choice,
+    check_nonnegative,
     check_rows,
     check_score,
     check_weight,
@@ -367,7 +367,7 @@ def _add_negative(
     if "entities" in inside:
         below["entities"] = np.append(encode_identifiers(inside["entities"], "entities", n, caller=caller)[0], -1)
     if "amount" in inside:
-        below["amount"] = np.append(check_amount(inside["amount"], n, caller=caller), 0.0)
+        below["amount"] = np.append(check_nonnegative(inside["amount"], "amount", n, caller=caller), 0.0)
     if "sample_weight" in inside:  # tiny weight: the depth may end at a fractional total
         weight = check_weight(inside["sample_weight"], n, caller=caller)
         below["sample_weight"] = np.append(weight, np.finfo(np.float64).tiny)

@@ -185,13 +185,7 @@ class HitRates:
         return min(math.floor(low * n) / n, rate), max(math.ceil(high * n) / n, rate)
 
     def of_group(self, score: np.ndarray, weight: np.ndarray | None = None) -> tuple[float, float, float]:
-        """Rate of the cases at the top of a list, and both ends of its interval for as many new cases.
-
-        Parameters
-        ----------
-        score : float array of shape (n,), n >= 1
-        weight : float array of shape (n,), optional
-        """
+        """Rate of the cases at the top of a list, and both ends of its interval for as many new cases."""
         # By distinct scores, so that a row of weight 2 and two equal rows have the same rate to the last digit.
         distinct, which = np.unique(score, return_inverse=True)
         rate = float(np.average(self.at(distinct), weights=np.bincount(which, weight)))
@@ -248,16 +242,12 @@ def fit_hit_rates(
 
     Parameters
     ----------
-    score : float array of shape (n,)
-        On the scale of the final model.
-    is_positive : bool array of shape (n,)
-        Cases of a single class have one rate, and no average precision.
-    weight : float array of shape (n,), all above 0
+    score, is_positive, weight : arrays of shape (n,)
+        Scores on the scale of the final model. Cases of a single class have one rate, and no average precision.
     fold : int array of shape (n,) or None
         The model that scored the case; None if all cases may have different ones (out of bag).
     knots : float array
         Scores of the final model at which rates are needed; thinned out if there are many.
-    source : str
     n_cases : float array of shape (n,) or None
         Cases behind each row, for intervals, where `weight` also counts cases that were not drawn; None = `weight`.
     knot_weight : float array or None
@@ -404,14 +394,8 @@ def on_final_scale(
     The place of a case is relative to the training cases of the model: a fold's model relates to its held-out cases as
     the final model to new cases.
 
-    Parameters
-    ----------
-    score : float array of shape (n,)
-        Scores of the other model, for cases that it has not seen.
-    seen, seen_weight : float arrays of shape (m,)
-        Its scores of its own training cases.
-    final, final_weight : float arrays of shape (k,)
-        Scores of the final model for its training cases.
+    `score` are those of the other model, for cases that it has not seen, `seen` those of its own training cases;
+    `final` are those of the final model for its training cases.
     """
     distinct, place = _places(seen, seen_weight)
     final_distinct, final_place = _places(final, final_weight)

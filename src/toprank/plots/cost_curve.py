@@ -37,7 +37,6 @@ from toprank.plots.style import (
     percent,
     settle_layout,
     short_names,
-    write_over,
     write_title,
 )
 from toprank.tree.structure import Tree
@@ -304,7 +303,8 @@ class CostOptimalCurveDisplay(Display):
                     sources = known if sample == TRAINING else dict.fromkeys(known, IN_TEST)
                     entries = self._entries(handles, points, curves, sources, x, is_alone=len(panels) == 1)
                     add_legend(each, entries, is_own=ax is None, is_zoomed=limits is not None)
-            self._write_title(axes[0], is_own=ax is None, is_pair=len(axes) > 1)
+            if ax is None or n == 1:
+                write_title(axes[0], "Cost-optimal curve" if self.title is None else self.title, is_own=ax is None)
             firsts = [list(points.items())[:1] for points, _ in panels.values()] if labels in WITH_RATIOS else []
             labelled = [
                 (each, first, (self.selected or {}).get(name), shape)
@@ -327,7 +327,7 @@ class CostOptimalCurveDisplay(Display):
     def _prepare(
         self, ax: Axes, points: Mapping[str, OperatingPoints], x: str, limits: tuple[float, float] | None
     ) -> Any:
-        """Set up the axes of a panel; return the transform from rates to positions, None if x is a rate itself."""
+        """Set up the axes of a panel; return the transform from rates, in %, to positions."""
         if x == "alerts":
             panel = list((points or self.points).values())
             prepare_alerts(ax, panel, limits)
@@ -336,7 +336,7 @@ class CostOptimalCurveDisplay(Display):
             prepare_rates(ax)
         else:
             prepare_zoom(ax, limits)
-        return None
+        return ax.transData
 
     def _draw_panel(
         self,
@@ -347,11 +347,11 @@ class CostOptimalCurveDisplay(Display):
         transform: Any,
     ) -> dict[str, Any]:
         """Draw one panel; return the handle of every method, and those of selected points by name."""
-        shape = {} if transform is None else {"transform": transform}
         handles: dict[str, Any] = {}
         for position, (name, curve) in enumerate(curves.items()):
             look: dict[str, Any] = {"color": styles[name].colour, "zorder": 2.6 - position / 100, "linewidth": 2.0}
-            handles[name] = draw_curve(ax, curve, linestyle=ROC_LINE, gid=f"method: {name}", **look, **shape)
+            look |= {"linestyle": ROC_LINE, "gid": f"method: {name}", "transform": transform}
+            handles[name] = draw_curve(ax, curve, **look)
         for position, (name, what) in enumerate(points.items()):
             handles[name] = draw_points(ax, what, styles[name], name, 3 - position / 100, transform)
         for name in self.selected or {}:
@@ -365,13 +365,6 @@ class CostOptimalCurveDisplay(Display):
         position = (self.selected or {})[name]
         rates = float(points.false_positive_rate[position]), float(points.true_positive_rate[position])
         return (self.cuts or {}).get(name, rates)
-
-    def _write_title(self, ax: Axes, *, is_own: bool, is_pair: bool) -> None:
-        title = "Cost-optimal curve" if self.title is None else self.title
-        if is_own and title:
-            write_over(ax.figure.figure, title)
-        elif not is_pair:
-            write_title(ax, title, is_own=False)
 
     def _entries(
         self,

@@ -136,7 +136,9 @@ class CriticalDifferenceDisplay(Display):
         """
         order = _best_first(self.mean_rank)
         low, high = self._range()
-        bars = [_ends(clique, self.mean_rank, margin=0.01 * (high - low)) for clique in self.cliques or ()]
+        margin = 0.01 * (high - low)  # bars extend beyond the ranks, so that tied ones have a bar too
+        inside = [[self.mean_rank[name] for name in clique] for clique in self.cliques or ()]
+        bars = [(min(ranks) - margin, max(ranks) + margin) for ranks in inside]
         levels = stack_bars(bars)
         first_row = 1.0 + BAR_STEP * (max(levels, default=-1) + 1)
         bottom = first_row + (len(order) + 1) // 2
@@ -229,12 +231,6 @@ def _draw_names(
 
 def _best_first(ranks: Mapping[str, float]) -> list[str]:
     return sorted(ranks, key=lambda name: ranks[name])
-
-
-def _ends(clique: Collection[str], ranks: Mapping[str, float], margin: float) -> tuple[float, float]:
-    """Ends of the bar of a clique, which extends beyond its ranks so that tied ones have a bar too."""
-    values = [ranks[name] for name in clique]
-    return min(values) - margin, max(values) + margin
 
 
 def _spanned(ranks: Mapping[str, float], cd: float | None) -> tuple[tuple[str, ...], ...]:

@@ -123,14 +123,9 @@ def read_series(
 def series_of(
     columns: Mapping[str, Sequence[Any]], along: str, names: Sequence[str], *, caller: str
 ) -> tuple[Floats, dict[str, dict[str, Floats]]]:
-    """The long columns method, `along` and `names` as a grid of the values of `along` and arrays on it.
+    """Long columns method, `along` and `names` as a grid of the distinct values of `along`, and arrays on it by name.
 
-    Returns
-    -------
-    grid : ndarray of shape (n_points,)
-        Distinct values of `along`, in rising order.
-    series : dict of name to dict of method to ndarray of shape (n_points,)
-        NaN if a method has no row; methods in the order in which they appear.
+    Arrays have NaN if a method has no row; methods are in the order in which they appear.
     """
     methods = [str(method) for method in columns["method"]]
     points = check_figures(columns[along], along, caller=caller)

@@ -188,12 +188,16 @@ class LeaderboardDisplay(Display):
             axes.set_xlabel(self._axis_label(axes, is_own=ax is None), fontsize=TEXT_SIZE, color=INK, parse_math=False)
             if ax is None and self._has_both_kinds():
                 _write_legend(axes)
-            write_title(axes, self._title() if self.title is None else self.title, is_own=ax is None)
+            default = f"{self._measure()} of {plural(len(self.method), 'method')}, best on top"
+            write_title(axes, default if self.title is None else self.title, is_own=ax is None)
         return self._keep(axes)
 
     def _order(self) -> list[int]:
         """Rows best first; ties in the order given, those without a result last."""
         return np.argsort(np.where(np.isnan(self.mean), np.inf, -self.mean), kind="stable").tolist()
+
+    def _measure(self) -> str:
+        return f"{self.measure[:1].upper()}{self.measure[1:]}"
 
     def _reads(self, row: int) -> bool:
         return self.is_readable is not None and bool(self.is_readable[row])
@@ -231,7 +235,7 @@ class LeaderboardDisplay(Display):
         return {name: ["" if headers[name] == [""] else name, *texts] for name, texts in columns.items() if any(texts)}
 
     def _axis_label(self, ax: Axes, *, is_own: bool) -> str:
-        lines = [f"{self.measure[:1].upper()}{self.measure[1:]} (%)"]
+        lines = [f"{self._measure()} (%)"]
         if self.low is not None:
             lines[0] += f", with its {percent(self.level)} interval"
         if self.chance is not None:
@@ -244,9 +248,6 @@ class LeaderboardDisplay(Display):
 
     def _has_both_kinds(self) -> bool:
         return self.is_readable is not None and bool(self.is_readable.any()) and not self.is_readable.all()
-
-    def _title(self) -> str:
-        return f"{self.measure[:1].upper()}{self.measure[1:]} of {plural(len(self.method), 'method')}, best on top"
 
 
 def _write_legend(ax: Axes) -> None:

@@ -143,25 +143,20 @@ def check_naming(labels: Any, *, caller: str) -> None:
 def spread(wanted: ArrayLike, gap: float, low: float, high: float) -> NDArray[np.float64]:
     """Positions nearest to those wanted, in the same order, at least `gap` apart, all between low and high.
 
-    Isotonic least squares: after subtracting `gap` times their index, the positions must be non-decreasing, which
-    pooling adjacent violators solves exactly. If `gap` is too large for the room, positions exceed it.
+    Isotonic least squares: after subtracting `gap` times their index, the positions must be non-decreasing. If `gap` is
+    too large for the room, positions exceed it.
 
     Examples
     --------
     >>> spread([0.5, 0.5, 0.9], 0.2, 0.0, 1.0).round(3).tolist()
     [0.4, 0.6, 0.9]
     """
+    from scipy.optimize import isotonic_regression  # slow to import
+
     wanted = np.asarray(wanted, dtype=np.float64)
     order = np.argsort(wanted, kind="stable")
     steps = gap * np.arange(len(wanted))
-    pools: list[tuple[float, int]] = []  # (mean, count)
-    for value in wanted[order] - steps:
-        pools.append((float(value), 1))
-        while len(pools) > 1 and pools[-2][0] >= pools[-1][0]:
-            (upper, n_upper), (lower, n_lower) = pools.pop(), pools.pop()
-            n = n_upper + n_lower
-            pools.append(((upper * n_upper + lower * n_lower) / n, n))
-    level = np.repeat([mean for mean, _ in pools], [n for _, n in pools])
+    level = isotonic_regression(wanted[order] - steps).x
     room = high - low - gap * (len(wanted) - 1)
     placed = np.empty(len(wanted))
     placed[order] = np.clip(level, low, low + max(room, 0.0)) + steps

@@ -96,14 +96,11 @@ def prepare_zoom(ax: Axes, limits: tuple[float, float]) -> None:
     draw_diagonal(ax)
 
 
-def draw_points(
-    ax: Axes, points: OperatingPoints, style: MethodStyle, name: str, zorder: float, transform: Any = None
-) -> Any:
+def draw_points(ax: Axes, points: OperatingPoints, style: MethodStyle, name: str, zorder: float, transform: Any) -> Any:
     """Draw points (dominated ones hollow, the others joined) and their hull; return the line for a legend.
 
-    `transform` maps rates, in %, to positions on the axes; None: x is the false positive rate.
+    `transform` maps rates, in %, to positions on the axes.
     """
-    transform = ax.transData if transform is None else transform
     draw_curve(
         ax,
         points.hull(),
@@ -132,15 +129,15 @@ def draw_points(
     return ax.plot(alpha[kept], beta[kept], gid=f"method: {name}", **options, **shape)[0]
 
 
-def draw_ring(ax: Axes, place: tuple[float, float], style: MethodStyle, name: str, transform: Any = None) -> Any:
+def draw_ring(ax: Axes, place: tuple[float, float], style: MethodStyle, name: str, transform: Any) -> Any:
     """Draw a ring around a pair of rates, and return it."""
     look: dict[str, Any] = {"markerfacecolor": "none", "markeredgecolor": style.colour}
-    look |= {"markeredgewidth": 1.8, "markersize": 13, "transform": ax.transData if transform is None else transform}
+    look |= {"markeredgewidth": 1.8, "markersize": 13, "transform": transform}
     x, y = ([100 * rate] for rate in place)
     return ax.plot(x, y, marker="o", linestyle="none", zorder=4, gid=f"selected: {name}", **look)[0]
 
 
-def label_ratios(ax: Axes, points: OperatingPoints, chosen: int | None = None, transform: Any = None) -> None:
+def label_ratios(ax: Axes, points: OperatingPoints, chosen: int | None, transform: Any) -> None:
     """Write the cost ratio beside a few points along the curve where there is room, the chosen one first.
 
     The layout of the figure must be final: positions are measured in pixels.
@@ -181,15 +178,13 @@ def _box(middle: Floats, half: Floats, scale: float) -> Box:
     return middle - half - MARGIN * scale, middle + half + MARGIN * scale
 
 
-def _apart(
-    ax: Axes, points: OperatingPoints, chosen: int | None = None, transform: Any = None
-) -> tuple[Floats, Floats]:
+def _apart(ax: Axes, points: OperatingPoints, chosen: int | None, transform: Any) -> tuple[Floats, Floats]:
     """Pixels and cost ratios of the chosen point, and of some undominated ones far apart along the curve."""
     kept = np.flatnonzero(~points.is_dominated & np.isfinite(points.cost_ratio))
     _, first = np.unique(points.false_positives[kept], return_index=True)  # one of several equal points
     kept = kept[first]
     rates = np.column_stack((points.false_positive_rate, points.true_positive_rate))
-    places = (ax.transData if transform is None else transform).transform(100 * rates)
+    places = transform.transform(100 * rates)
     low, high = ax.get_xlim()
     x = ax.transData.inverted().transform(places)[:, 0]
     is_shown = (x >= low) & (x <= high)

@@ -30,7 +30,6 @@ from toprank.plots.style import (
     percent,
     short_names,
     text_width,
-    write_over,
     write_title,
 )
 from toprank.words.counts import plural
@@ -386,10 +385,7 @@ class RocLevelsDisplay(Display):
             left.legend([line for line, _ in named], [text for _, text in named], loc="lower right", **LEGEND)
             self._draw_areas(right, colours)
             title = "ROC curve, level by level" if self.title is None else self.title
-            if ax is None and title:
-                write_over(left.figure.figure, title)
-            elif ax is not None:
-                write_title(left, title, is_own=False)
+            write_title(left, title, is_own=ax is None)
         self._keep(left)
         self._set(ax_=(left, right))
         return self

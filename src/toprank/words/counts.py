@@ -18,14 +18,6 @@ def count(value: float) -> str:
 def plural(n: float, noun: str, nouns: str = "") -> str:
     """Return a number and its noun.
 
-    Parameters
-    ----------
-    n : float
-    noun : str
-        Singular.
-    nouns : str
-        Plural, if it is not the singular with an s.
-
     Examples
     --------
     >>> plural(1, "case"), plural(2000, "case"), plural(1, "leaf", "leaves"), plural(0, "leaf", "leaves")

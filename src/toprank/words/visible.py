@@ -18,11 +18,7 @@ def visible(text: str, *, one_line: bool = False) -> str:
     A terminal obeys escape characters: a column name could clear the screen, or hide the line above. Characters that
     change the writing direction make a name look like another.
 
-    Parameters
-    ----------
-    text : str
-    one_line : bool, default=False
-        Write line ends as escapes too.
+    With `one_line`, line ends are escaped too.
 
     Examples
     --------

@@ -159,22 +159,10 @@ def range_text(
 ) -> str:
     """Return `low < name <= high` in words; with a value, that value and the bounds it meets.
 
-    Parameters
-    ----------
-    name : str
-        Name of a column, as returned by `Detail.name`, or a sum.
-    low, high : float
-        Infinite if open. If low >= high, no number qualifies.
-    missing : bool
-        Whether a missing value qualifies.
-    value : float or None
-        The value of one case, NaN for missing.
-    detail : Detail
-        In exact form each range says which way missing values go.
-    nothing : str
-        Word for a value that is not a number; "" if there is none. See `sum_gap`.
-    column : Column or None
-        A date column: bounds and value are days since 1970-01-01, and are written as dates.
+    `name` is that of a column, as returned by `Detail.name`, or a sum; bounds are infinite if open, and if low >= high,
+    no number qualifies. `missing` says whether a missing value qualifies, which an exact text says for each range.
+    `nothing` is the word for a value that is not a number, "" if there is none, see `sum_gap`. Of a date column, bounds
+    and value are days since 1970-01-01, and are written as dates.
 
     Examples
     --------
@@ -261,16 +249,7 @@ def category_text(
     In exact form the excluded ones are named if missing values qualify, else the choice: so an unknown category, which
     the model treats as missing, gets the right answer.
 
-    Parameters
-    ----------
-    column : Column
-    codes : collection of int
-        Codes that qualify.
-    missing : bool
-        Whether a missing value qualifies.
-    value : float or None
-        The code of one case, NaN for missing.
-    detail : Detail
+    `codes` are those that qualify, `value` is the code of one case, NaN for missing.
 
     Examples
     --------

@@ -15,14 +15,7 @@ BOUND = re.compile(r"(?<=[<>=]) (?=[\d-])| (?=%)")
 def wrapped(text: str, width: int, indent: str = "", further: str | None = None) -> list[str]:
     """Return the lines of a text, never wrapped before %, after a comparison sign or at `GLUE`.
 
-    Parameters
-    ----------
-    text : str
-    width : int
-        At least 20 is used.
-    indent : str, default ""
-    further : str, optional
-        Indent of all lines but the first; without it, `indent`.
+    A width below 20 counts as 20. `further` is the indent of all lines but the first; without it, `indent`.
 
     Examples
     --------
