@@ -13,11 +13,11 @@ from numpy.typing import ArrayLike, NDArray
 from toprank.errors import InputError
 from toprank.plots.display import Display
 from toprank.plots.inputs import (
-    Floats,
     check_figures,
     check_scores,
     check_series,
     check_share,
+    long_columns,
     read_columns,
     read_series,
 )
@@ -211,20 +211,6 @@ def check_of(of: Any, *, caller: str) -> None:
 def thinned(n: int) -> NDArray[np.int64]:
     """Up to `MOST_POINTS` of 1, ..., n, evenly spaced, with both ends."""
     return np.unique(np.linspace(1, n, min(n, MOST_POINTS)).round().astype(np.int64))
-
-
-def long_columns(grid: Floats, along: str, **series: Mapping[str, Floats] | None) -> dict[str, Any]:
-    """Columns method, `along` and one per series, one row per method and point."""
-    given = {name: by_method for name, by_method in series.items() if by_method is not None}
-    methods = list(next(iter(given.values())))
-    none = np.full(len(grid), np.nan)
-    columns: dict[str, Any] = {
-        "method": [method for method in methods for _ in grid],
-        along: np.tile(grid, len(methods)),
-    }
-    for name, by_method in given.items():
-        columns[name] = np.concatenate([by_method.get(method, none) for method in methods])
-    return columns
 
 
 def _to_long(columns: Mapping[str, list[Any]], wide: Mapping[str, float]) -> dict[str, list[Any]]:

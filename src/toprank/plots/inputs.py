@@ -146,6 +146,20 @@ def series_of(
     return grid, series
 
 
+def long_columns(grid: Floats, along: str, **series: Mapping[str, Floats] | None) -> dict[str, Any]:
+    """Columns method, `along` and one per series, one row per method and point."""
+    given = {name: by_method for name, by_method in series.items() if by_method is not None}
+    methods = list(next(iter(given.values())))
+    none = np.full(len(grid), np.nan)
+    columns: dict[str, Any] = {
+        "method": [method for method in methods for _ in grid],
+        along: np.tile(grid, len(methods)),
+    }
+    for name, by_method in given.items():
+        columns[name] = np.concatenate([by_method.get(method, none) for method in methods])
+    return columns
+
+
 def check_scores(scores: Any, *, caller: str) -> dict[str, Any]:
     """The scores by name of the model; the measures check the arrays."""
     hint = " Hint: {'mine': score}."

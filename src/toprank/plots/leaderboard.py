@@ -38,7 +38,7 @@ GAP = 16.0  # points between two columns of text
 READABLE: dict[str, Any] = {"color": PALETTE[0], "marker": "D", "markersize": 8.0}
 OTHER: dict[str, Any] = {"color": "#7F7F7F", "marker": "o", "markersize": 7.5}
 OPTIONAL = ("low", "high", "is_readable", "size", "size_unit", "seconds", "note")
-SIZE = (8.4, 5.0)
+PRICE_SIZE = (8.4, 5.0)  # inches of the figure of the price of reading
 LEAST_GAP = 0.045
 """Least distance between two names, as a share of the height of the axes."""
 
@@ -231,8 +231,7 @@ class LeaderboardDisplay(Display):
             columns["time"] = [duration(self.seconds[row]) for row in order]
         if self.note is not None:
             columns["note"] = [self.note[row] for row in order]
-        headers = columns | ({"note": [""]} if "note" in columns else {})
-        return {name: ["" if headers[name] == [""] else name, *texts] for name, texts in columns.items() if any(texts)}
+        return {name: ["" if name == "note" else name, *texts] for name, texts in columns.items() if any(texts)}
 
     def _axis_label(self, ax: Axes, *, is_own: bool) -> str:
         lines = [f"{self._measure()} (%)"]
@@ -419,7 +418,7 @@ class PriceOfReadingDisplay(Display):
             By default the display makes its own figure, `figure_`.
         """
         size = np.maximum(self.size, 1.0)
-        with drawing(ax, SIZE, type(self).__name__) as axes:
+        with drawing(ax, PRICE_SIZE, type(self).__name__) as axes:
             dress_axes(axes)
             axes.set_xscale("log")
             if self.black_box is not None:

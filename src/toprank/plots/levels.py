@@ -10,9 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from toprank.errors import InputError, InputTypeError
-from toprank.plots.curves import long_columns
 from toprank.plots.display import Display
-from toprank.plots.inputs import check_figures, check_series, read_columns, series_of
+from toprank.plots.inputs import check_figures, check_series, long_columns, read_columns, series_of
 from toprank.plots.lines import (
     check_naming,
     draw_lines,

@@ -1,4 +1,4 @@
-"""Lines of several methods over one grid, with bands, names and sensible limits."""
+"""Lines of several methods over one grid, with bands and sensible limits; names at their ends, else in a legend."""
 
 from __future__ import annotations
 

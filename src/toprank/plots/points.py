@@ -367,10 +367,6 @@ class RedFlagsDisplay(Display):
             "inside": self.inside.astype(np.int64), "hit_rate": self.hit_rate, "n": self.n,
         }  # fmt: skip
 
-    @property
-    def _is_correction(self) -> np.ndarray:
-        return (self.inside > 0) | (self.points < 0)
-
     def plot(self, ax: Axes | None = None) -> RedFlagsDisplay:
         """Draw one bar per rule, the first at the top; corrections are indented below the rule that they correct.
 
@@ -405,7 +401,8 @@ class RedFlagsDisplay(Display):
                 _explain_colours(axes)
             if ax is None and self.note:
                 _write_under(axes.figure.figure, self.note)
-            title = flags_text(len(texts), int(self._is_correction.sum())) if self.title is None else self.title
+            n_corrections = int(((self.inside > 0) | (self.points < 0)).sum())
+            title = flags_text(len(texts), n_corrections) if self.title is None else self.title
             write_title(axes, title, is_own=ax is None)
         return self._keep(axes)
 
