@@ -434,6 +434,12 @@ class AdditiveModel:
             out[place] = math.sqrt((mass * (value - mean) ** 2).sum() / mass.sum())
         return out
 
+    def strongest(self, most: int | None, least: float) -> list[int]:
+        """Places of the terms with the largest spread, at most `most` of them and none below `least`, ascending."""
+        spread = self.spreads()
+        order = np.argsort(-spread, kind="stable")[:most]
+        return sorted(order[spread[order] >= least].tolist())
+
     def card(self) -> Card:
         """The card of the terms in log-odds; the mean points of each column are 0."""
         shapes, base = [], self.base
@@ -468,9 +474,7 @@ def fit_additive(
     known = {} if start is None else dict(zip((t.feature for t in start.terms), start.coefficients, strict=True))
     coefficients = [known[t.feature].copy() if t.feature in known else np.zeros(t.n_coefficients) for t in terms]
     model = AdditiveModel(list(terms), rows, alpha, None, coefficients=coefficients).fit()
-    spread = model.spreads()
-    order = np.argsort(-spread, kind="stable")[:max_features]
-    kept = sorted(order[spread[order] >= LEAST_SPREAD].tolist())
+    kept = model.strongest(max_features, LEAST_SPREAD)
     if len(kept) == len(model.terms):
         return model
     own = [model.coefficients[i] for i in kept]

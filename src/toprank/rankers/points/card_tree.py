@@ -292,9 +292,7 @@ class Grower:
         """An additive model of few columns on top of the scores so far."""
         varies = [t for t in self._terms if t.n_coefficients and np.ptp(rows.codes[t.feature]) > 0]
         model = AdditiveModel(varies, rows, CORRECTION_ALPHA, offset).fit(CORRECTION_SWEEPS)
-        spread = model.spreads()
-        order = np.argsort(-spread, kind="stable")[: self._max_terms]
-        kept = sorted(order[spread[order] >= LEAST_CORRECTION].tolist())
+        kept = model.strongest(self._max_terms, LEAST_CORRECTION)
         own = [model.coefficients[i] for i in kept]
         few = AdditiveModel([varies[i] for i in kept], rows, CORRECTION_ALPHA, offset, coefficients=own)
         return few.fit(CORRECTION_SWEEPS)

@@ -31,8 +31,7 @@ from toprank.rankers.greedy.monotone import MONOTONIC_CST, read_directions
 from toprank.rankers.growth import CV
 from toprank.rankers.points.card import Card
 from toprank.rankers.points.card_text import FULL_TEXT, points_text
-from toprank.rankers.points.editing import Change, refitted, written_conditions
-from toprank.rankers.points.flags import TOP, Flag, Flags, joined
+from toprank.rankers.points.flags import TOP, Change, Flag, Flags, joined, refitted, written_conditions
 from toprank.rankers.points.learning import Learned, Lesson, Limits, Teacher, learn, soft_targets
 from toprank.rankers.points.pages import flags_page
 from toprank.rankers.points.points_ranker import PointsExplanation
