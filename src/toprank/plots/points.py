@@ -31,8 +31,7 @@ from toprank.plots.style import (
 from toprank.rankers.points.card import Card, Shape
 from toprank.rankers.points.card_text import card_columns, edge_texts, points_text
 from toprank.rankers.points.flags import flags_text, joined
-from toprank.rankers.points.pages import CORRECTIONS, condition_texts, own_conditions, rule_lines, start_text
-from toprank.rankers.points.score_text import rate_text
+from toprank.rankers.points.pages import CORRECTIONS, condition_texts, own_conditions, rate_text, rule_lines, start_text
 from toprank.tree.columns import Column
 from toprank.words.counts import count, plural
 from toprank.words.visible import visible
