@@ -33,9 +33,12 @@ class Cases:
     n_categories : int32 array of shape (n_features,)
         0 for numbers.
     is_categorical : uint8 array of shape (n_features,)
+    groups : int64 array of shape (n,) or None
+        Rows of one group, such as the visits of one person, are never on both sides of a split.
     """
 
     columns: list[Column]
+    groups: np.ndarray | None = None
     shared_depths: tuple[int, ...] | None = None  # of a `SharedTable`, its `leaf_depths`
 
     def __init__(self, X: np.ndarray, is_positive: np.ndarray, weight: np.ndarray | None, columns: Sequence[Column]):

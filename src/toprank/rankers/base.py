@@ -40,6 +40,7 @@ from toprank.rankers.reading import TableReader
 from toprank.rankers.unseen import Fold, HeldOut, Unseen, by_folds, held_out_folds, rates_of_training
 from toprank.rankers.validation import (
     check_classes,
+    check_groups,
     check_known_labels,
     check_labels,
     check_two_labels,
@@ -90,7 +91,7 @@ class Ranker(ClassifierMixin, TableReader):
 
     # --- fitting ------------------------------------------------------------------------------------------------
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+    def fit(self, X: Any, y: Any, sample_weight: Any = None, groups: Any = None) -> Self:
         """Fit to past cases.
 
         Parameters
@@ -101,6 +102,10 @@ class Ranker(ClassifierMixin, TableReader):
             The outcome: two values; the larger one (1, True, "yes") or `pos_label` is positive.
         sample_weight : array of shape (n,), optional
             Non-negative weights. Weight 2 is the row twice, weight 0 leaves it out.
+        groups : array of shape (n,), optional
+            Who or what each row belongs to, such as a person or a company with several rows. Rows of one group are
+            never on both sides of a fold or of a bootstrap sample, so that hit rates are those of new persons. A row
+            without one (None, NaN) is a group of its own.
 
         Returns
         -------
@@ -110,16 +115,16 @@ class Ranker(ClassifierMixin, TableReader):
         self._reset()
         try:
             with Threads(resolve_n_jobs(self.n_jobs)) as threads:
-                data = self._read_training(X, y, sample_weight, threads)
+                data = self._read_training(X, y, sample_weight, threads, groups)
                 self._set_cutoff(data, threads, self._fit_model(data, threads) or self._cross_validate(data, threads))
         except BaseException:
             self._reset()  # so that a failed fit leaves no fitted attributes
             raise
         return self
 
-    def _read_training(self, X: Any, y: Any, sample_weight: Any, threads: Threads) -> Any:
+    def _read_training(self, X: Any, y: Any, sample_weight: Any, threads: Threads, groups: Any = None) -> Any:
         """Return the training data, and keep what is known of the table."""
-        data, weight = self._reuse(X, y, sample_weight)
+        data, weight = self._reuse(X, y, sample_weight, groups)
         if data is not None:
             self._check_cases(weight)
             return data
@@ -129,9 +134,10 @@ class Ranker(ClassifierMixin, TableReader):
         self.columns_, self.left_out_ = learn_columns(table, self.categorical_features, self.keep_columns)
         data = self._make_cases(encode(table, self.columns_), is_positive, weight, threads)
         self.columns_ = with_usual(data.columns, data.X, is_positive, weight)
+        data.groups = check_groups(groups, len(table), f"{type(self).__name__}.fit")
         self.data_hash_ = data.fingerprint()
         self._backend = backend_of(plain_table(X))
-        self._offer(X, y, sample_weight, data)
+        self._offer(X, y, sample_weight, groups, data)
         return data
 
     def _read_labels(self, y: Any, sample_weight: Any, n_rows: int) -> tuple[np.ndarray, np.ndarray | None]:
@@ -158,9 +164,11 @@ class Ranker(ClassifierMixin, TableReader):
         chosen = [None if names is None else repr(list(names)) for names in named]
         return type(self)._make_cases, *chosen, repr(self.pos_label)
 
-    def _reuse(self, X: Any, y: Any, sample_weight: Any) -> tuple[Any, np.ndarray | None]:
+    def _reuse(self, X: Any, y: Any, sample_weight: Any, groups: Any = None) -> tuple[Any, np.ndarray | None]:
         """Training data that an earlier fit made of the same objects, and their weights; None where there are none."""
-        found = X.training.find((y, sample_weight), self._table_settings) if isinstance(X, SharedTable) else None
+        found = (
+            X.training.find((y, sample_weight, groups), self._table_settings) if isinstance(X, SharedTable) else None
+        )
         if found is None:
             return None, None
         data, facts = found
@@ -168,13 +176,13 @@ class Ranker(ClassifierMixin, TableReader):
             setattr(self, name, copy(value))
         return data, data.weight
 
-    def _offer(self, X: Any, y: Any, sample_weight: Any, data: Any) -> None:
+    def _offer(self, X: Any, y: Any, sample_weight: Any, groups: Any, data: Any) -> None:
         """Keep training data, and what is known of the table by now, for fits to come."""
         if isinstance(X, SharedTable):
             data.shared_depths = X.leaf_depths
             facts = {name: copy(value) for name, value in vars(self).items() if name.endswith("_")}
             facts |= {"_backend": self._backend, "_input_names": self._input_names}
-            X.training.keep((y, sample_weight), self._table_settings, (data, facts))
+            X.training.keep((y, sample_weight, groups), self._table_settings, (data, facts))
 
     # --- growing ------------------------------------------------------------------------------------------------
 
@@ -217,6 +225,12 @@ class Ranker(ClassifierMixin, TableReader):
                 setattr(self, name, copy(getattr(owner, name)))
         if hasattr(owner, "n_cases_"):
             self._table_counts = owner._table_counts or (owner.n_cases_, owner.n_positives_)
+
+    def _remake_cases(self, data: Cases, threads: Threads) -> Any:
+        """Return training data that another ranker has read in the form that this one is fitted on."""
+        cases = self._make_cases(data.X, data.is_positive, data.weight, threads)
+        cases.groups = data.groups
+        return cases
 
     def _fit_prepared(self, data: Any, owner: Ranker, threads: Threads, *, with_rates: bool = False) -> Self:
         """Fit on all or some rows of a table that another ranker has read; rates of new cases only `with_rates`."""

@@ -135,8 +135,9 @@ def held_out_folds(data: Cases, cv: Any, random_state: Any, n_rows: int = FOLD_R
     """Return folds with both classes on both sides; none for cv=0, or if a class is too small.
 
     With a number of folds (None: 5), the fold of a row depends on its content, not its position: row order changes
-    nothing, weight 2 is the row twice, and equal rows of a class are never on both sides. Folds are stratified. They
-    use at most `n_rows` rows (`sample_cases`), but all with a splitter or given splits.
+    nothing, weight 2 is the row twice, and equal rows of a class are never on both sides. Nor are the rows of a group,
+    whose fold depends on the group alone. Folds are stratified. They use at most `n_rows` rows (`sample_cases`), but
+    all with a splitter, which gets the groups, or given splits.
     """
     if not has_folds(cv):
         return []
@@ -148,7 +149,7 @@ def held_out_folds(data: Cases, cv: Any, random_state: Any, n_rows: int = FOLD_R
     else:
         position = np.arange(len(data.X))
         weight = np.ones(len(position)) if data.weight is None else data.weight
-        found = check_cv(cv, classifier=True).split(position.reshape(-1, 1), data.is_positive)
+        found = check_cv(cv, classifier=True).split(position.reshape(-1, 1), data.is_positive, data.groups)
         splits = [
             tuple(np.asarray(part)[weight[np.asarray(part)] > 0] for part in split) for split in found
         ]  # weight 0 means no row
@@ -158,16 +159,31 @@ def held_out_folds(data: Cases, cv: Any, random_state: Any, n_rows: int = FOLD_R
 
 
 def _deal_out(data: Cases, rows: np.ndarray, n_folds: int, seed: int) -> np.ndarray:
-    """Return the fold of each row, int (n,); empty if a class has fewer than two distinct rows."""
+    """Return the fold of each row, int (n,); empty if there are fewer than two kinds of positives or of negatives.
+
+    Equal rows of a class are of one kind; with groups, all rows of a group, which is dealt out by its positives if it
+    has any.
+    """
     fold = np.zeros(len(rows), np.int64)
-    hashes = row_hashes(_dense_codes(data.X[rows], data.is_categorical), seed)
     is_positive = data.is_positive[rows]
     cases = integer_weights(is_positive, None if data.weight is None else data.weight[rows]).total
+    if data.groups is None:
+        hashes = row_hashes(_dense_codes(data.X[rows], data.is_categorical), seed)
+    else:
+        hashes = row_hashes(data.groups[rows].astype(np.float64)[:, None], seed)
+        has_positive = np.isin(hashes, hashes[is_positive])
+        cases = np.where(has_positive & ~is_positive, 0, cases)
+        is_positive = has_positive
     kinds = [np.unique(hashes[of_class], return_inverse=True) for of_class in (is_positive, ~is_positive)]
-    n_folds = min(n_folds, *(len(distinct) for distinct, _ in kinds))
+    sizes = [len(distinct) for distinct, _ in kinds]
+    if data.groups is not None:
+        sizes = [size for size in sizes if size]  # every group may have a positive
+    n_folds = min(n_folds, *sizes)
     if n_folds < 2:
         return fold[:0]
     for of_class, (distinct, which) in zip((is_positive, ~is_positive), kinds, strict=True):
+        if len(distinct) == 0:
+            continue
         # Integers below 2**53 as float64 are exact, so that neither row order nor copies change the sums.
         count = np.bincount(which, cases[of_class])
         middle = np.cumsum(count) - count / 2

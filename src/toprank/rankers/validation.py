@@ -103,6 +103,29 @@ def check_labels(y: Any, n_rows: int, owner: str) -> np.ndarray:
     return labels
 
 
+def check_groups(groups: Any, n_rows: int, owner: str) -> np.ndarray | None:
+    """Return the groups as int64 codes in the order of their values; None without groups.
+
+    Rows without a group get a code of their own.
+    """
+    if groups is None:
+        return None
+    values = column_or_1d(_to_numpy(groups))
+    if len(values) != n_rows:
+        raise InputError(
+            f"{owner} needs one group per row, but groups has {len(values):,} values and X {n_rows:,} rows. "
+            "Hint: pass the column that says to whom each row belongs."
+        )
+    missing = np.array([is_missing(value) for value in values.tolist()], bool)
+    if values.dtype.kind == "O":
+        values = np.where(missing, "", values.astype(str))
+    known, codes = np.unique(values[~missing], return_inverse=True)
+    out = np.empty(n_rows, np.int64)
+    out[~missing] = codes
+    out[missing] = len(known) + np.arange(missing.sum())
+    return out
+
+
 def check_class_labels(y: Any, sample_weight: Any, n_rows: int, owner: str) -> tuple[np.ndarray, np.ndarray | None]:
     """Return the labels of any number of classes, and the weights as float64; None without weights."""
     check_no_measurements(y, owner)

@@ -263,7 +263,7 @@ class NewCases:
 def _cases(ranker: Ranker, owner: Ranker, data: Cases, threads: Threads) -> Any:
     """Training data in the form that another ranker is fitted on."""
     ranker._know_table(owner)
-    return ranker._make_cases(data.X, data.is_positive, data.weight, threads)
+    return ranker._remake_cases(data, threads)
 
 
 class Lesson:

@@ -163,7 +163,7 @@ class InitFits:
         if isinstance(self._init, Ranker):
             check_shares_table(self._init, "the init", owner, type(owner).__name__)
             self._init._know_table(owner)
-            self._cases = self._init._make_cases(data.X, data.is_positive, data.weight, threads)
+            self._cases = self._init._remake_cases(data, threads)
         elif not any(hasattr(self._init, name) for name in ("decision_function", "predict_proba")):
             raise InputTypeError(
                 f"The init of {type(owner).__name__} is a {type(self._init).__name__}, expected an estimator with "

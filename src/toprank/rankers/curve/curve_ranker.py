@@ -121,14 +121,17 @@ class CurveRanker(Ensemble):
 
     # --- fitting ------------------------------------------------------------------------------------------------
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None, *, X_val: Any = None, y_val: Any = None) -> Self:
+    def fit(
+        self, X: Any, y: Any, sample_weight: Any = None, groups: Any = None, *, X_val: Any = None, y_val: Any = None
+    ) -> Self:
         """Fit to past cases.
 
         Parameters
         ----------
         X : array or data frame of shape (n, n_features)
         y : array of shape (n,)
-        sample_weight : array of shape (n,), optional
+        sample_weight, groups : array of shape (n,), optional
+            As in the other rankers.
         X_val, y_val : optional
             Validation data, such as a later year; `select` then uses them.
         """
@@ -139,7 +142,7 @@ class CurveRanker(Ensemble):
             )
         self._validation = None if X_val is None else (X_val, y_val)
         try:
-            return super().fit(X, y, sample_weight)
+            return super().fit(X, y, sample_weight, groups)
         finally:
             del self._validation
 

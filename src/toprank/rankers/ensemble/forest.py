@@ -332,7 +332,8 @@ class Forest(Ensemble):
 def draw_bootstrap(data: BinnedCases, max_samples: int | float | None, rng: np.random.Generator) -> np.ndarray:
     """Return the row weights of one bootstrap sample: how often each was drawn, times its own weight; float64 (n,).
 
-    `max_samples` is the number or the share of rows to draw; None = as many as there are.
+    `max_samples` is the number or the share of rows to draw; None = as many as there are. With groups, whole groups are
+    drawn, so that a row is out of bag only if all rows of its group are.
     """
     weight = np.ones(len(data.X)) if data.weight is None else data.weight
     present = np.flatnonzero(weight)
@@ -340,7 +341,19 @@ def draw_bootstrap(data: BinnedCases, max_samples: int | float | None, rng: np.r
     if not isinstance(size, int | np.integer):
         size = max(1, round(size * len(present)))
     for _ in range(MAX_REDRAWS):
-        drawn = present[rng.integers(0, len(present), min(int(size), len(present)))]
-        if 0 < data.is_positive[drawn].sum() < len(drawn):
+        if data.groups is None:
+            drawn = present[rng.integers(0, len(present), min(int(size), len(present)))]
+            times = np.bincount(drawn, minlength=len(weight))
+        else:
+            times = _draw_groups(data.groups, present, min(int(size), len(present)), rng)
+        if 0 < times[data.is_positive].sum() < times.sum():
             break
-    return weight * np.bincount(drawn, minlength=len(weight))
+    return weight * times
+
+
+def _draw_groups(groups: np.ndarray, present: np.ndarray, size: int, rng: np.random.Generator) -> np.ndarray:
+    """Return how often each row is drawn with its group, int (n,): as many groups as have about `size` rows."""
+    known = np.unique(groups[present])
+    n_drawn = max(1, round(size / len(present) * len(known)))
+    times = np.bincount(known[rng.integers(0, len(known), n_drawn)], minlength=int(groups.max()) + 1)
+    return times[groups]

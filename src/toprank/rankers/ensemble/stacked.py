@@ -278,7 +278,7 @@ class StackedRanker(Ranker):
         for name, ranker in steps:
             member = self._unfitted_member(ranker)
             if member._table_settings not in tables:
-                tables[member._table_settings] = member._make_cases(data.X, data.is_positive, data.weight, threads)
+                tables[member._table_settings] = member._remake_cases(data, threads)
             table = tables[member._table_settings]
             fitted[name], score, final = self._fit_member(member, table, folds, threads)
             scores.append(score)

@@ -100,7 +100,7 @@ class NeighbourRanker(Ranker):
 
     # --- fitting ------------------------------------------------------------------------------------------------
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+    def fit(self, X: Any, y: Any, sample_weight: Any = None, groups: Any = None) -> Self:
         """Fit to past cases.
 
         Parameters
@@ -112,12 +112,15 @@ class NeighbourRanker(Ranker):
             The outcome: two values; the larger one (1, True, "yes") or `pos_label` is positive.
         sample_weight : array of shape (n,), optional
             Non-negative weights. Weight 2 is the row twice, weight 0 leaves it out.
+        groups : array of shape (n,), optional
+            Who or what each row belongs to, as in the other rankers. With groups and cv=None there are 5 folds: a row
+            left out alone would be judged by the other rows of its group.
 
         Returns
         -------
         self
         """
-        super().fit(X, y, sample_weight)
+        super().fit(X, y, sample_weight, groups)
         self._case_names = index_names(plain_table(X))
         return self
 
@@ -199,9 +202,9 @@ class NeighbourRanker(Ranker):
 
     def _leave_out(self, data: Cases, points: np.ndarray, components: np.ndarray | None, threads: Threads) -> LeftOut:
         """Compare training rows with all other rows, or with those of the other folds."""
-        if self.cv is None or not has_folds(self.cv):
+        if not has_folds(self.cv) or (self.cv is None and data.groups is None):
             return self._leave_one_out(data, points, threads)
-        return self._leave_folds_out(data, points, components, threads, self.cv)
+        return self._leave_folds_out(data, points, components, threads, 5 if self.cv is None else self.cv)
 
     def _leave_one_out(self, data: Cases, points: np.ndarray, threads: Threads) -> LeftOut:
         """Compare training rows, or a sample of them, with all other rows."""

@@ -63,6 +63,8 @@ class Lesson:
     weight, own_weight : float64 arrays of shape (n,)
         Drawn cases also stand for others; `own_weight` does not count these.
     columns : sequence of Column
+    groups : int64 array of shape (n,) or None
+        As in `Cases`.
     """
 
     X: np.ndarray
@@ -70,30 +72,37 @@ class Lesson:
     weight: np.ndarray
     own_weight: np.ndarray
     columns: Sequence[Column]
+    groups: np.ndarray | None = None
 
     @classmethod
     def from_cases(cls, data: Cases, rows: np.ndarray, weight: np.ndarray) -> Lesson:
         """Distinct cases among some rows, in an order that does not depend on that of the table.
 
-        Weights of equal cases are added up: weight 2 is the row twice.
+        Weights of equal cases of a group are added up: weight 2 is the row twice.
         """
-        labelled = np.column_stack((data.X[rows], data.is_positive[rows]))
+        groups = np.zeros(len(rows)) if data.groups is None else data.groups[rows]
+        labelled = np.column_stack((data.X[rows], data.is_positive[rows], groups))
         first, which = find_equal_rows(labelled)
         own = np.ones(len(data.X)) if data.weight is None else data.weight
         total, own_total = (np.bincount(which, each[rows], len(first)) for each in (weight, own))
-        X, is_positive = np.ascontiguousarray(labelled[first, :-1]), labelled[first, -1] > 0
-        return cls(X, is_positive, total, own_total, data.columns)
+        X, is_positive = np.ascontiguousarray(labelled[first, :-2]), labelled[first, -2] > 0
+        kept = None if data.groups is None else labelled[first, -1].astype(np.int64)
+        return cls(X, is_positive, total, own_total, data.columns, kept)
 
     def __len__(self) -> int:
         return len(self.X)
 
     def take(self, rows: np.ndarray) -> Lesson:
         """Some of the cases."""
-        return Lesson(self.X[rows], self.is_positive[rows], self.weight[rows], self.own_weight[rows], self.columns)
+        groups = None if self.groups is None else self.groups[rows]
+        parts = (self.X[rows], self.is_positive[rows], self.weight[rows], self.own_weight[rows])
+        return Lesson(*parts, self.columns, groups)
 
     def cases(self) -> Cases:
         """The cases as training data."""
-        return Cases(self.X, self.is_positive, self.weight, self.columns)
+        cases = Cases(self.X, self.is_positive, self.weight, self.columns)
+        cases.groups = self.groups
+        return cases
 
 
 @dataclass(frozen=True, eq=False)

@@ -218,7 +218,7 @@ class RedFlags(Ranker):
         if self.cv is None or isinstance(self.cv, int | np.integer):
             return Lesson.from_cases(data, *sample_cases(data.is_positive, data.weight, SEARCH_ROWS))
         weight = np.ones(len(data.X)) if data.weight is None else data.weight
-        return Lesson(data.X, data.is_positive, weight, weight, data.columns)
+        return Lesson(data.X, data.is_positive, weight, weight, data.columns, data.groups)
 
     def _targets(
         self, lesson: Lesson, folds: list[Fold], is_categorical: np.ndarray, threads: Threads
