@@ -198,3 +198,38 @@ def test_a_profile_that_fails_leaves_the_figures_alone(tmp_path):
     outcome = outcome_of(tmp_path, {"method": "cart", "search": {}, "profile": {"max_depth": [2, -1]}})
     assert outcome["profile"] == []
     assert outcome["measures"]["average_precision"] > 0
+
+
+def grouped(n_groups=60):
+    rng = np.random.default_rng(0)
+    groups = np.repeat(np.arange(n_groups), 3)
+    X = pd.DataFrame({"x": rng.normal(size=len(groups)), "person": groups})
+    return X, (rng.random(n_groups) < 0.3).astype(np.int64)[groups]
+
+
+@pytest.mark.parametrize("protocol", [Protocol(kind="holdout"), Protocol(kind="kfold", n_splits=4)])
+def test_groups_are_never_on_both_sides_of_a_split(protocol):
+    X, y = grouped()
+    split = make_split(protocol, Cases(X[["x"]], y, X["person"].to_numpy()), 1, 1)
+    person = X["person"].to_numpy()
+    assert not np.intersect1d(person[split.train], person[split.test]).size
+    assert 0.2 < len(split.test) / len(y) < 0.4
+    for inside, held_out in split.folds:
+        own = person[split.train]
+        assert not np.intersect1d(own[inside], own[held_out]).size
+
+
+def test_a_protocol_without_groups_refuses_them():
+    X, y = grouped()
+    with pytest.raises(ValueError, match="split_by keeps rows together"):
+        make_split(Protocol(kind="published"), Cases(X[["x"]], y, X["person"].to_numpy()), 1, 1)
+
+
+def test_a_plan_names_the_column_to_split_by(tmp_path):
+    X, y = grouped()
+    X.assign(label=y).to_csv(tmp_path / "visits.csv", index=False)
+    cases = load_cases(PlanTable("visits", {"name": "visits", "split_by": "person"}), tmp_path)
+    assert list(cases.X.columns) == ["x"]
+    assert cases.groups.tolist() == X["person"].tolist()
+    with pytest.raises(ValueError, match="'people' is to be split by"):
+        load_cases(PlanTable("visits", {"name": "visits", "split_by": "people"}), tmp_path)

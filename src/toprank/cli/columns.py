@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shlex
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
@@ -26,6 +27,12 @@ POSITIVE_OF: dict[frozenset[str], str] = {
     for pair in (("0", "1"), ("-1", "1"), ("false", "true"), ("no", "yes"), ("n", "y"), ("f", "t"))
 }
 """The positive outcome of each usual pair, which needs no --positive."""
+
+NAME_OF_KEY = re.compile(r"(?i:(?:^|[_\W])(?:id|nr|no|number|key|uuid)$)|[a-z](?:Id|ID|Nr|No)$")
+"""Names of columns that identify something, such as person_id, customerId or Account No."""
+
+FEWEST_KEYS = 20
+"""A column that identifies persons or companies names at least this many."""
 
 STRAY_SHARE = 0.5
 """A text column with at least this share of numbers was probably meant to be numeric."""
@@ -321,6 +328,41 @@ def _numbers_of(values: polars.Series, column: Column, file: str) -> polars.Seri
         f"{start} text in {file}: {values[row]!r} in {row_text(row)}. Hint: is it another column? Only a few words "
         "among numbers count as missing."
     )
+
+
+def find_groups(
+    frame: polars.DataFrame, chosen: Sequence[str], ids: Sequence[str], features: Sequence[str], terminal: Terminal
+) -> np.ndarray | None:
+    """Return who each case belongs to, or None if every case stands alone.
+
+    That is the column `chosen`, or the identifier with the most values among `ids`, if its values repeat; a note says
+    so. Another note names a feature that looks like an identifier that repeats.
+    """
+    n = frame.height
+    n_values = {name: frame[name].drop_nulls().n_unique() for name in (*chosen, *ids)}
+    if not chosen and ids:
+        most = max(ids, key=lambda name: n_values[name])
+        if n_values[most] < n - frame[most].null_count():
+            chosen = [most]
+            terminal.note(
+                f"{most!r} repeats ({plural(n_values[most], 'value')} in {plural(n, 'row')}): rows that share one stay "
+                "in the same fold, so that hit rates are for new ones."
+            )
+    if chosen:
+        values = frame[chosen[0]]
+        return np.array(values.to_list(), object)
+    for name in features:
+        if NAME_OF_KEY.search(name) is None or frame[name].dtype.is_float():
+            continue
+        n_keys = frame[name].drop_nulls().n_unique()
+        if FEWEST_KEYS <= n_keys <= n / 1.5 and n_keys >= n / 100:
+            terminal.note(
+                f"{name!r} looks like an identifier that repeats ({plural(n_keys, 'value')} in {plural(n, 'row')}). If "
+                f"rows that share one belong together, as the visits of a person do, add --group {shlex.quote(name)}: "
+                "hit rates are then for new ones."
+            )
+            break
+    return None
 
 
 def kind_in_words(dtype: polars.DataType) -> str:

@@ -17,6 +17,7 @@ from toprank.cli.options import (
     Budget,
     Drop,
     Encoding,
+    Group,
     History,
     Ids,
     Label,
@@ -62,6 +63,7 @@ def compare(
     table: History,
     label: Label,
     id_columns: Ids = None,
+    group: Group = None,
     drop: Drop = None,
     positive: Positive = None,
     budget: Budget = None,
@@ -97,18 +99,21 @@ def compare(
     share = parse_budget(budget)
     folder = out or Path(f"{table.name.split('.')[0]}-compare")
     _check_folder(folder)
-    left_out, csv_format = {"--id": id_columns, "--drop": drop}, CsvFormat.from_options(sep, encoding)
-    features, values, pos_label = read_history(table, label, positive, left_out, terminal, csv_format)
+    left_out = {"--id": id_columns, "--drop": drop, "--group": None if group is None else [group]}
+    csv_format = CsvFormat.from_options(sep, encoding)
+    features, values, pos_label, groups = read_history(table, label, positive, left_out, terminal, csv_format)
     later = read_later(test, label, features, values, pos_label, terminal, csv_format)
     judged = None if later is None else (later[0], later[1] == pos_label)
     note_large_budget(share, len(values if later is None else later[1]), "--budget", (test or table).name, terminal)
     with terminal.working("Preparing"):
         names = _chosen(methods)
-    how = {"methods": names, "budget": share, "n_splits": folds, "n_repeats": repeats, "minutes": minutes}
+    how = {"methods": names, "budget": share, "n_splits": folds, "n_repeats": repeats, "minutes": minutes,
+           "groups": groups}  # fmt: skip
     board = _run(features, values == pos_label, judged, how | {"n_workers": jobs}, terminal)
     written = _write(board, folder, table.name, terminal)
-    options = {"--label": [label], "--id": id_columns, "--drop": drop, "--positive": positive and [positive],
-               "--sep": sep and [sep], "--encoding": encoding and [encoding]}  # fmt: skip
+    options = {"--label": [label], "--id": id_columns, "--group": group and [group], "--drop": drop,
+               "--positive": positive and [positive], "--sep": sep and [sep],
+               "--encoding": encoding and [encoding]}  # fmt: skip
     advice = recommend(board)
     fitted, command = next_command(advice.candidates, table, options, budget)
     facts = {name: getattr(board, name) for name in (

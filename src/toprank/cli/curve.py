@@ -19,6 +19,7 @@ from toprank.cli.fit import check_settings, fit_with_progress, read_history, rea
 from toprank.cli.options import (
     Drop,
     Encoding,
+    Group,
     Ids,
     Positive,
     Separator,
@@ -97,6 +98,7 @@ def curve(
     file: Annotated[Path, typer.Argument(metavar="FILE", help="Past cases: CSV, TSV or Parquet; or a saved curve.")],
     label: Annotated[str | None, typer.Option(metavar="COLUMN", help="Column with the outcome.")] = None,
     id_columns: Ids = None,
+    group: Group = None,
     drop: Drop = None,
     positive: Positive = None,
     k: Annotated[
@@ -144,13 +146,14 @@ def curve(
     is_model = file.name.lower().endswith(".toprank")
     _check_files(file, validation, plot, out, is_model)
     if is_model:
-        options = {"--label": label, "--id": id_columns, "--drop": drop, "--positive": positive, "--jobs": jobs,
-                   "--validation": validation, "--split": split, "--set": settings, "--sep": sep,
+        options = {"--label": label, "--id": id_columns, "--group": group, "--drop": drop, "--positive": positive,
+                   "--jobs": jobs, "--validation": validation, "--split": split, "--set": settings, "--sep": sep,
                    "--encoding": encoding}  # fmt: skip
         model = load_curve(file, options, terminal)
     else:
         how = {"split": split, "n_jobs": jobs, "budget": target.get("k")}
-        columns, csv_format = {"--id": id_columns, "--drop": drop}, CsvFormat.from_options(sep, encoding)
+        columns = {"--id": id_columns, "--drop": drop, "--group": None if group is None else [group]}
+        csv_format = CsvFormat.from_options(sep, encoding)
         model = fit_curve(file, label, positive, columns, validation, settings, how, terminal, csv_format)
         if out is not None:
             model.save(out)  # saved first: if no tree meets the target, the work is not lost
@@ -277,12 +280,12 @@ def fit_curve(
     """Return the curve fitted on a file, judged on the test file if there is one."""
     if label is None:
         raise InputError(f"Fitting a curve on {file.name} needs the outcome column. Hint: name it with --label COLUMN.")
-    features, values, pos_label = read_history(file, label, positive, left_out, terminal, csv_format)
+    features, values, pos_label, groups = read_history(file, label, positive, left_out, terminal, csv_format)
     with terminal.working("Loading the estimators"):
         model = make_curve(settings, how | {"pos_label": pos_label}, features.columns)
     later = read_later(validation, label, features, values, pos_label, terminal, csv_format)
     given = {} if later is None else {"X_val": later[0], "y_val": later[1]}
-    fit_with_progress(model, features, values, terminal, **given)
+    fit_with_progress(model, features, values, terminal, groups=groups, **given)
     note_lone_column(model, features, values == pos_label, terminal)
     return model
 

@@ -87,7 +87,7 @@ def distill(
     if cv < 3:
         raise InputError(f"--cv must be at least 3 folds, got {cv}. Hint: the teacher scores cases outside its fold.")
     left_out, csv_format = {"--id": id_columns, "--drop": drop}, CsvFormat.from_options(sep, encoding)
-    features, values, pos_label = read_history(history, label, positive, left_out, terminal, csv_format)
+    features, values, pos_label, _ = read_history(history, label, positive, left_out, terminal, csv_format)
     later = read_later(test, label, features, values, pos_label, terminal, csv_format)
     note_large_budget(share, len(values), "--budget", history.name, terminal)
     with terminal.working("Loading the estimators"):

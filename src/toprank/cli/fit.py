@@ -7,6 +7,7 @@ import os
 import shlex
 from collections.abc import Sequence
 from contextlib import ExitStack
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -16,6 +17,7 @@ import typer
 from toprank.cli.columns import (
     check_outcomes,
     choose_positive,
+    find_groups,
     label_values,
     note_lone_column,
     note_readings,
@@ -28,6 +30,7 @@ from toprank.cli.options import (
     Budget,
     Drop,
     Encoding,
+    Group,
     History,
     Ids,
     Label,
@@ -82,6 +85,7 @@ def fit(
     label: Label,
     out: Annotated[Path, typer.Option("--out", "-o", metavar="FILE", help="Model file to write.")],
     id_columns: Ids = None,
+    group: Group = None,
     drop: Drop = None,
     model: Annotated[str, typer.Option(metavar="NAME", help=f"{', '.join(BY_COMMAND)}.")] = DEFAULT_COMMAND,
     budget: Budget = None,
@@ -104,6 +108,7 @@ def fit(
     \b
     toprank fit history.csv --label fraud --budget 500 -o model.toprank
     toprank fit history.parquet --label outcome --positive guilty --id case,name -o model.toprank
+    toprank fit visits.csv --label fraud --group person -o model.toprank
     toprank fit history.csv.gz --label fraud --model metaap-forest --set n_estimators=50 -o f.toprank
     """
     check_readable(history)
@@ -112,13 +117,14 @@ def fit(
     find_model("--model", model)
     if cv is not None and (cv < 0 or cv == 1):
         raise InputError(f"--cv must be 0 or at least 2 folds, got {cv}. Hint: --cv 0 skips cross-validation.")
-    left_out, csv_format = {"--id": id_columns, "--drop": drop}, CsvFormat.from_options(sep, encoding)
-    features, values, pos_label = read_history(history, label, positive, left_out, terminal, csv_format)
+    left_out = {"--id": id_columns, "--drop": drop, "--group": None if group is None else [group]}
+    csv_format = CsvFormat.from_options(sep, encoding)
+    features, values, pos_label, groups = read_history(history, label, positive, left_out, terminal, csv_format)
     note_large_budget(parameters.get("budget"), len(values), "--budget", history.name, terminal)
     parameters |= {"pos_label": pos_label} | ({} if cv is None else {"cv": cv})
     with terminal.working("Loading the estimators"):
         estimator = make_estimator(model, settings, parameters, features.columns)
-    fit_with_progress(estimator, features, values, terminal)
+    fit_with_progress(estimator, features, values, terminal, groups=groups)
     estimator.save(out)
     note_lone_column(estimator, features, values == pos_label, terminal)
     report(estimator, out, quality_of(estimator), (label, repeat_ids(id_columns)), terminal)
@@ -127,13 +133,13 @@ def fit(
 def read_history(
     path: Path, label: str, positive: str | None, left_out: dict[str, list[str] | None], terminal: Terminal,
     csv_format: CsvFormat | None = None,
-) -> tuple[polars.DataFrame, np.ndarray, Any]:  # fmt: skip
-    """Return the feature columns, the outcomes, and the positive outcome."""
+) -> tuple[polars.DataFrame, np.ndarray, Any, np.ndarray | None]:  # fmt: skip
+    """Return the feature columns, the outcomes, the positive outcome, and who the cases belong to, if that repeats."""
     with terminal.working(f"Reading {path.name}"):
         frame = read_table(path, (), csv_format)
     values = label_values(frame, label, path.name)
     pos_label = choose_positive(outcomes(values, label, path.name), positive, label, path.name)
-    unused: list[str] = []
+    unused: dict[str, list[str]] = {}
     for option, given in left_out.items():
         names = split_names(given, frame.columns, option, path.name)
         if label in names:
@@ -141,15 +147,16 @@ def read_history(
                 f"{option} names {label!r}, which is the label column of {path.name}; expected another column. "
                 f"Hint: the label is never used as a feature; remove it from {option}, or correct --label."
             )
-        unused += names
-    features = training_features(frame, [label, *unused], path.name, terminal)
+        unused[option] = names
+    features = training_features(frame, [label, *chain(*unused.values())], path.name, terminal)
+    groups = find_groups(frame, unused.get("--group", []), unused.get("--id", []), features.columns, terminal)
     share = float((values == pos_label).mean())
     if share > 0.5:
         terminal.note(
             f"{100 * share:.0f} % of the cases are positive (outcome {pos_label!r}); "
             "if the other outcome is the rare one, choose it with --positive."
         )
-    return features, values, pos_label
+    return features, values, pos_label, groups
 
 
 def read_later(
@@ -250,9 +257,9 @@ def check_settings(settings: dict[str, Any], columns: Sequence[str]) -> None:
 
 
 def fit_with_progress(
-    estimator: Any, features: polars.DataFrame, values: np.ndarray, terminal: Terminal, **validation: Any
+    estimator: Any, features: polars.DataFrame, values: np.ndarray, terminal: Terminal, **more: Any
 ) -> None:
-    """Fit while a status line shows what is being done; `validation` is passed to `fit`."""
+    """Fit while a status line shows what is being done; `more` is passed to `fit`."""
     name, first = type(estimator).__name__, compiling()
     what = f"Fitting {name} on {plural(features.height, 'case')}{first}"
     with terminal.working(what) as update, ExitStack() as stack:
@@ -263,7 +270,7 @@ def fit_with_progress(
         if hasattr(estimator, "verbose") and terminal.shows_progress:
             estimator.set_params(verbose=1)
             stack.enter_context(reported_to(lambda text: update(f"{name}: {text.removeprefix(f'{name}, ')}{first}")))
-        estimator.fit(features, values, **validation)
+        estimator.fit(features, values, **more)
     note_readings(estimator, terminal)
 
 

@@ -34,6 +34,15 @@ Ids = Annotated[
         "--id", metavar="COLUMN", help="Column that identifies the case; copied to the output, not used as a feature."
     ),
 ]
+Group = Annotated[
+    str | None,
+    typer.Option(
+        "--group",
+        metavar="COLUMN",
+        help="Column that says who the cases belong to, if they have several each: folds keep them together, and hit "
+        "rates are for new ones (default: the column of --id, if it repeats). Not used as a feature.",
+    ),
+]
 Drop = Annotated[list[str] | None, typer.Option(metavar="COLUMNS", help="Columns to leave out: a,b; may be repeated.")]
 Separator = Annotated[
     str | None,

@@ -20,7 +20,7 @@ from toprank.experiment.measures import AT_CASES, RESAMPLED
 from toprank.experiment.plan import Plan, Trial
 from toprank.experiment.runner import Progress, default_workers, run
 from toprank.experiment.store import Store
-from toprank.rankers.validation import check_classes, check_labels
+from toprank.rankers.validation import check_classes, check_groups, check_labels
 
 CORE = (
     "red-flags", "metaap", "scorecard-tree", "scorecard", "logistic-l1", "sgbap", "lightgbm", "cart", "treerank-forest",
@@ -59,18 +59,19 @@ TEST_SIZE = 0.3
 
 def comparison_plan(
     path: str | Path, label: str, methods: Sequence[str] | None, share: float, protocol: Mapping[str, Any],
-    time_limit: float | None,
+    time_limit: float | None, split_by: str | None = None,
 ) -> Plan:  # fmt: skip
     """Plan that compares methods (None = `METHODS`) on one file, settings tuned inside the training rows.
 
-    `share` of the cases is that whose precision is measured; `time_limit` is in seconds per fit.
+    `share` of the cases is that whose precision is measured; `time_limit` is in seconds per fit. Rows with the same
+    value in the column `split_by` are never on both sides of a split.
     """
     names = list(dict.fromkeys(methods or METHODS))
     has_folds = protocol["kind"] == "kfold"
     searches = {} if methods else SEARCHES
     return Plan.from_dict({
         "name": "compare",
-        "data": [{"path": str(path), "label": label, "as": "table"}],
+        "data": [{"path": str(path), "label": label, "as": "table"} | ({"split_by": split_by} if split_by else {})],
         "methods": {name: {"method": name, "tuner": "halving", "search": searches.get(name)} for name in names},
         "protocol": {"inner_splits": 3, "time_limit": time_limit, **protocol},
         "measures": ["average_precision", "roc_auc", f"{AT_CASES}{share}",
@@ -148,6 +149,7 @@ def compare(
     X: Any,
     y: Any,
     *,
+    groups: Any = None,
     methods: Sequence[str] | None = None,
     budget: int | float | None = None,
     X_test: Any = None,
@@ -166,6 +168,8 @@ def compare(
     X : data frame or array of shape (n, n_features)
     y : array of shape (n,)
         Two values, the larger of which (1, True, "yes") is positive.
+    groups : array of shape (n,), optional
+        Who each row belongs to: rows of one person are never on both sides of a split.
     methods : names of methods; None = `METHODS`; those whose package is not installed are left out with a reason
     budget : int, float or None
         Cases that can be checked, or a share of them; None = the number of positives.
@@ -200,10 +204,13 @@ def compare(
     """
     import_optional("pandas", needed_for="compare", hint='pip install "toprank[experiment]"')
     outcome = _outcome(y, len(X), "compare")
+    codes = check_groups(groups, len(X), "compare")
     share_of = outcome
     if X_test is not None:
         tested = _outcome(y_test, len(X_test), "compare (y_test)")
         X, outcome, share_of = _stacked(X, X_test), np.concatenate([outcome, tested]), tested
+        if codes is not None:  # test cases are apart anyway
+            codes = np.concatenate([codes, codes.max(initial=0) + 1 + np.arange(len(tested))])
         protocol, judged_by = {"kind": "given", "test": len(tested), "seeds": [random_state]}, "the test cases given"
     else:
         protocol, judged_by = choose_protocol(len(X), int(outcome.sum()), n_splits, n_repeats, random_state)
@@ -211,8 +218,9 @@ def compare(
     methods = [methods] if isinstance(methods, str) else methods
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, "table.parquet")
-        label = _write_parquet(X, outcome, path)
-        plan = comparison_plan(path, label, methods, share, protocol, None if minutes is None else 60 * minutes)
+        label, split_by = _write_parquet(X, outcome, codes, path)
+        limit = None if minutes is None else 60 * minutes
+        plan = comparison_plan(path, label, methods, share, protocol, limit, split_by)
         with Store(Path(folder, "trials.sqlite")) as store:
             store.keep_plan(plan)
             for progress in run_within(store, minutes, n_workers):
@@ -243,22 +251,25 @@ def _stacked(X: Any, X_test: Any) -> Any:
     return pd.concat([first, last[list(first.columns)]], ignore_index=True)
 
 
-def _write_parquet(X: Any, outcome: np.ndarray, path: Path) -> str:
-    """Write features and outcome for the workers; return the name of the outcome's column."""
+def _write_parquet(X: Any, outcome: np.ndarray, groups: np.ndarray | None, path: Path) -> tuple[str, str | None]:
+    """Write features, outcome and groups for the workers; return the names of the last two columns."""
     import pandas as pd
 
     frame = X if hasattr(X, "columns") else pd.DataFrame(X).rename(columns=lambda i: f"x{i}")
-    label = "label"
+    label, split_by = "label", "group"
     while label in frame.columns:
         label += "_"
+    while split_by in frame.columns:
+        split_by += "_"
+    added = {label: outcome} | ({} if groups is None else {split_by: groups})
     if hasattr(frame, "write_parquet"):  # polars
         import polars as pl
 
-        frame.with_columns(pl.Series(label, outcome)).write_parquet(path)
+        frame.with_columns(pl.Series(name, values) for name, values in added.items()).write_parquet(path)
     else:
         frame = frame.to_pandas() if hasattr(frame, "to_pandas") else frame
-        frame.rename(columns=str).reset_index(drop=True).assign(**{label: outcome}).to_parquet(path)
-    return label
+        frame.rename(columns=str).reset_index(drop=True).assign(**added).to_parquet(path)
+    return label, None if groups is None else split_by
 
 
 def check_share(budget: int | float | None, n_cases: int, n_positives: int) -> float:

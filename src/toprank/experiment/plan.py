@@ -339,7 +339,7 @@ def _tables(entries: Any, folder: str | Path | None, owner: str) -> Iterable[Pla
     entries = [entries] if isinstance(entries, str | Mapping) else entries
     if not isinstance(entries, Sequence):
         raise InputError(f"'data' of {owner} must be a list of tables, found {entries!r:.60}.")
-    known = ("name", "path", "openml", "group", "label", "positive", "drop", "as")
+    known = ("name", "path", "openml", "group", "label", "positive", "drop", "split_by", "as")
     for entry in entries:
         entry = {"name": entry} if isinstance(entry, str) else _mapping(entry, f"An entry of 'data' of {owner}", known)
         kinds = [kind for kind in ("name", "path", "openml", "group") if kind in entry]

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-from sklearn.model_selection import StratifiedKFold, train_test_split
+from sklearn.model_selection import StratifiedGroupKFold, StratifiedKFold, train_test_split
 
 from toprank._compat import take_rows
 from toprank.data.shared_table import SharedTable
@@ -28,6 +28,7 @@ from toprank.experiment.measures import figures_of, score_of
 from toprank.experiment.plan import MethodUse, Plan, PlanTable, Protocol, Trial
 from toprank.experiment.registry import find_method
 from toprank.experiment.search import Tuner, make_encoder, scores_of
+from toprank.rankers.validation import check_groups
 
 try:
     import resource
@@ -136,10 +137,11 @@ def _profile(
 
 
 class Cases(NamedTuple):
-    """Features and outcome of a table."""
+    """Features and outcome of a table, and who each row belongs to, if a split must keep their rows together."""
 
     X: Any
     y: np.ndarray
+    groups: np.ndarray | None = None
 
 
 def load_cases(table: PlanTable, folder: str | Path | None = None) -> Cases:
@@ -166,10 +168,15 @@ def _load(entries: tuple[tuple[str, Any], ...], folder: str) -> Cases:
     source: Mapping[str, Any] = dict(entries)
     cases = _from_openml(source) if "openml" in source else _from_file(source, folder or None)
     drop = [source["drop"]] if isinstance(source.get("drop"), str) else list(source.get("drop", ()))
-    missing = [name for name in drop if name not in cases.X.columns]
-    if missing:
-        raise InputError(f"The column {missing[0]!r} is to be dropped, but the table has {list(cases.X.columns)[:20]}.")
-    return Cases(cases.X.drop(columns=drop), cases.y)
+    split_by = [source["split_by"]] if "split_by" in source else []
+    for names, what in ((drop, "dropped"), (split_by, "split by")):
+        missing = [name for name in names if name not in cases.X.columns]
+        if missing:
+            raise InputError(
+                f"The column {missing[0]!r} is to be {what}, but the table has {list(cases.X.columns)[:20]}."
+            )
+    groups = check_groups(cases.X[split_by[0]], len(cases.y), "A plan") if split_by else None
+    return Cases(cases.X.drop(columns=[*dict.fromkeys([*drop, *split_by])]), cases.y, groups)
 
 
 def _from_file(source: Mapping[str, Any], folder: str | None) -> Cases:
@@ -213,16 +220,29 @@ class Split(NamedTuple):
 
 
 def make_split(protocol: Protocol, cases: Cases, seed: int, fold: int) -> Split:
-    """Rows of one split of a protocol; the same every time."""
+    """Rows of one split of a protocol; the same every time.
+
+    Rows of one group are on the same side. A holdout then is one of as many folds as fit `test_size`.
+    """
     rows, y = np.arange(len(cases.y)), cases.y
+    groups = cases.groups
+    folds_of = StratifiedKFold if groups is None else StratifiedGroupKFold
+    if groups is not None and protocol.kind not in ("holdout", "kfold", "given"):
+        raise InputError(
+            f"split_by keeps rows together, which the protocol {protocol.kind!r} does not do; expected holdout or "
+            "kfold. Hint: leave split_by out."
+        )
     random: Any = seed
     if protocol.kind == "published":  # one generator for the holdout and the folds, as in the paper's code
         random = np.random.RandomState(seed)
-    if protocol.kind in ("holdout", "published"):
+    if protocol.kind == "holdout" and groups is not None:
+        outer = folds_of(max(round(1 / protocol.test_size), 2), shuffle=True, random_state=seed)
+        train, test = next(outer.split(rows.reshape(-1, 1), y, groups))
+    elif protocol.kind in ("holdout", "published"):
         train, test = train_test_split(rows, test_size=protocol.test_size, stratify=y, random_state=random)
     elif protocol.kind == "kfold":
-        outer = StratifiedKFold(protocol.n_splits, shuffle=True, random_state=seed)
-        train, test = list(outer.split(rows.reshape(-1, 1), y))[fold - 1]
+        outer = folds_of(protocol.n_splits, shuffle=True, random_state=seed)
+        train, test = list(outer.split(rows.reshape(-1, 1), y, groups))[fold - 1]
     elif protocol.kind == "given":
         train, test = rows[: -protocol.test], rows[-protocol.test :]
         if len(train) == 0:
@@ -235,8 +255,9 @@ def make_split(protocol: Protocol, cases: Cases, seed: int, fold: int) -> Split:
             f"The training part has {int(y[train].sum())} positives and {int((1 - y[train]).sum())} negatives, "
             "expected at least 2 of each for cross-validation. Hint: use a smaller test part."
         )
-    inner = StratifiedKFold(n_folds, shuffle=True, random_state=random)
-    return Split(train, test, list(inner.split(train.reshape(-1, 1), y[train])))
+    inner = folds_of(n_folds, shuffle=True, random_state=random)
+    own = None if groups is None else groups[train]
+    return Split(train, test, list(inner.split(train.reshape(-1, 1), y[train], own)))
 
 
 def _window(protocol: Protocol, cases: Cases, fold: int) -> tuple[np.ndarray, np.ndarray]:
