@@ -51,6 +51,35 @@ def test_describe_says_what_was_done_to_each_column(fitted):
     assert info["left_out"] == {"case_id": "identifier", "remark": "free text", "version": "constant"}
 
 
+def test_describe_of_a_table_says_what_fit_makes_of_each_column(fitted):
+    """It called dates, amounts and identifiers categories."""
+    folder, _ = fitted
+    result = json.loads(run("describe", folder / "history.csv", "--label", "fraud", "--json").out)
+    columns = {column["name"]: column for column in result["columns"]}
+    info = json.loads(run("describe", folder / "m.toprank", "--json").out)["info"]
+    assert {name: each["note"] for name, each in columns.items() if each["kind"] == "left out"} == info["left_out"]
+    kinds = {column["name"]: column["kind"] for column in info["columns"] if column["name"] in columns}
+    assert kinds | {"fraud": "label"} == {name: columns[name]["kind"] for name in [*kinds, "fraud"]}
+    assert columns["opened"]["values"] == "2019-01-01 to 2023-12-28"
+    assert columns["opened"]["note"] == "date, day first; with its month and weekday"
+    assert columns["amount"]["values"] == "0.5 to 1,990, median 995.5"
+    out = " ".join(run("describe", folder / "history.csv", "--label", "fraud").out.split())
+    assert "amount number - 200 0.5 to 1,990, median 995.5; number written as text (EUR)" in out
+    assert "case_id left out - 200 identifier: C0000, C0001" in out
+    assert "version left out - 1 constant: always v1" in out
+
+
+def test_describe_of_a_table_that_fit_would_refuse(tmp_path):
+    identified = write_cases(tmp_path / "ids.csv", "case_id,fraud", [f"C{i:04d},{i % 2}" for i in range(60)])
+    done = run("describe", identified, "--label", "fraud")
+    assert (done.code, done.err) == (0, "")
+    assert "identifier: C0000" in done.out
+    pl.DataFrame({"x": [[1], [2]], "y": [1.0, float("inf")]}).write_parquet(tmp_path / "lists.parquet")
+    columns = json.loads(run("describe", tmp_path / "lists.parquet", "--json").out)["columns"]
+    assert [column["kind"] for column in columns] == ["other", "number"]
+    assert run("describe", write_cases(tmp_path / "one.csv", "fraud", ["0", "1"]), "--label", "fraud").code == 0
+
+
 def test_topk_reads_the_text_again_without_the_columns_left_out(fitted):
     folder, _ = fitted
     table = pl.read_csv(folder / "history.csv")

@@ -165,7 +165,7 @@ def test_describe_shows_codes_as_written(tmp_path):
     lines = [line.replace("C", "00", 1) for line in case_lines()]
     done = run("describe", write_cases(tmp_path / "h.csv", lines=lines), "--json")
     column = json.loads(done.out)["columns"][0]
-    assert (column["name"], column["kind"]) == ("case_id", "category")
+    assert (column["name"], column["kind"]) == ("case_id", "left out")
     assert column["values"].startswith("000000, 000001, ")
     assert json.loads(done.out)["notes"][0].startswith("'case_id' is written with leading zeros; if it identifies")
 

@@ -148,6 +148,14 @@ def text_of(value: Any) -> str:
     return str(int(number)) if number.is_integer() else str(number)
 
 
+def can_be_feature(dtype: polars.DataType) -> bool:
+    """Return whether models can learn from columns of this type: numbers, categories, dates and text."""
+    import polars as pl
+
+    others = (pl.String, pl.Boolean, pl.Categorical, pl.Enum, pl.Date, pl.Datetime)
+    return dtype.is_numeric() or dtype in others
+
+
 def training_features(
     frame: polars.DataFrame, left_out: Sequence[str], file: str, terminal: Terminal
 ) -> polars.DataFrame:
@@ -166,9 +174,7 @@ def training_features(
             _note_stray_words(column, file, terminal)
         elif column.dtype.is_integer():
             _note_many_values(column, file, terminal)
-        elif not (
-            column.dtype.is_numeric() or column.dtype in (pl.Boolean, pl.Categorical, pl.Enum, pl.Date, pl.Datetime)
-        ):
+        elif not can_be_feature(column.dtype):
             raise InputError(
                 f"Column {column.name!r} of {file} holds values of type {column.dtype}, expected numbers, categories "
                 f"or dates. Hint: leave it out with --drop {shlex.quote(column.name)}."
