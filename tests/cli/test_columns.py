@@ -5,6 +5,7 @@ import json
 import polars as pl
 import pytest
 
+import toprank
 from cli_files import QUICK_FLAGS, run, write_cases
 
 HEADER = "case_id,opened,amount,remark,version,sector,fraud"
@@ -67,6 +68,17 @@ def test_describe_of_a_table_says_what_fit_makes_of_each_column(fitted):
     assert "amount number - 200 0.5 to 1,990, median 995.5; number written as text (EUR)" in out
     assert "case_id left out - 200 identifier: C0000, C0001" in out
     assert "version left out - 1 constant: always v1" in out
+
+
+@pytest.mark.parametrize(("model", "n"), [("red-flags", 60), ("tree", 30), ("scorecard", 60), ("rankboost", 60)])
+def test_a_table_where_no_column_varies_gets_a_note(tmp_path, model, n):
+    history = write_cases(tmp_path / "h.csv", "a,b,fraud", [f"1,x,{int(i % 6 == 0)}" for i in range(n)])
+    done = run("fit", history, "--label", "fraud", "--model", model, "-o", tmp_path / "m.toprank")
+    assert done.code == 0, done.err
+    assert done.err.startswith("Note: no column varies ('a', 'b'), so every case gets the same score")
+    assert len(set(toprank.load(tmp_path / "m.toprank").decision_function(pl.read_csv(history)))) == 1
+    history = write_cases(tmp_path / "h.csv", "a,b,fraud", [f"{i % 2},x,{int(i % 6 == 0)}" for i in range(n)])
+    assert "varies" not in run("fit", history, "--label", "fraud", "--model", model, "-o", tmp_path / "m.toprank").err
 
 
 def test_describe_of_a_table_that_fit_would_refuse(tmp_path):

@@ -30,8 +30,8 @@ POSITIVE_OF: dict[frozenset[str], str] = {
 STRAY_SHARE = 0.5
 """A text column with at least this share of numbers was probably meant to be numeric."""
 
-READINGS_NAMED = 10
-"""Most columns that a note on text read as dates or numbers names."""
+COLUMNS_NAMED = 10
+"""Most columns that a note names."""
 
 
 def as_labels(model: Any, is_positive: np.ndarray) -> np.ndarray:
@@ -197,12 +197,25 @@ def _note_many_values(column: polars.Series, file: str, terminal: Terminal) -> N
         )
 
 
+def note_constants(model: Any, features: polars.DataFrame, terminal: Terminal) -> None:
+    """Add a note if no column that a fitted model learned from varies."""
+    names = list(dict.fromkeys(column.input_name for column in model.columns_))
+    if any(features[name].n_unique() > 1 for name in names):
+        return
+    more = f" and {len(names) - COLUMNS_NAMED:,} more" if len(names) > COLUMNS_NAMED else ""
+    listed = f"{', '.join(map(repr, names[:COLUMNS_NAMED]))}{more}"
+    terminal.note(
+        f"no column varies ({listed}), so every case gets the same score and nothing is ranked. Hint: the file needs "
+        "columns that differ between cases."
+    )
+
+
 def note_readings(model: Any, terminal: Terminal) -> None:
     """Add a note on text columns read as dates or numbers."""
     read = [column for column in model.columns_ if column.form in TEXT_FORMS and not column.source]
     if read:
-        listed = ", ".join(f"{column.name!r} ({column.reading_text})" for column in read[:READINGS_NAMED])
-        more = f" and {len(read) - READINGS_NAMED:,} more" if len(read) > READINGS_NAMED else ""
+        listed = ", ".join(f"{column.name!r} ({column.reading_text})" for column in read[:COLUMNS_NAMED])
+        more = f" and {len(read) - COLUMNS_NAMED:,} more" if len(read) > COLUMNS_NAMED else ""
         terminal.note(f"read from text: {listed}{more}; --set categorical_features=NAME keeps a column as categories.")
 
 

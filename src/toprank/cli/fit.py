@@ -17,6 +17,7 @@ from toprank.cli.columns import (
     check_outcomes,
     choose_positive,
     label_values,
+    note_constants,
     note_lone_column,
     note_readings,
     outcomes,
@@ -264,6 +265,7 @@ def fit_with_progress(
             estimator.set_params(verbose=1)
             stack.enter_context(reported_to(lambda text: update(f"{name}: {text.removeprefix(f'{name}, ')}{first}")))
         estimator.fit(features, values, **validation)
+    note_constants(estimator, features, terminal)
     note_readings(estimator, terminal)
 
 
