@@ -30,6 +30,9 @@ if TYPE_CHECKING:
 LARGEST_FACTOR = 50.0
 """Larger strengths of reasons are not shown: no table has the cases to tell them apart."""
 
+LEAST_OF_CLASS = 10
+"""With fewer cases of a class, folds may lack one; that is why a model has no hit rates of new cases."""
+
 NEAR_CHANCE = "This is hardly better than a random order: do not expect a list by this model to help."
 
 TIES = "About: cases with equal scores have no order; these figures are the mean over all orders."
@@ -82,6 +85,16 @@ def strengths_text(alerts: Sequence[dict[str, Any]], rates: Any) -> str:
     by = f"{shown[1:-1]} or more" if shown.endswith("+") else shown[1:]
     limit = "at most what the hit rate supports" if rates.is_for_new_cases else "in training"
     return f"{shown} before a reason: it multiplies the odds of a hit by {by}, {limit}."
+
+
+def why_no_rates(model: Any) -> str:
+    """Return why a fitted model has no hit rates of new cases, if it has too few cases of a class; else nothing."""
+    fewest = min(model.n_positives_, model.n_cases_ - model.n_positives_)
+    is_off = model.get_params(deep=False).get("cv", 5) == 0
+    if model.rates_.is_for_new_cases or is_off or fewest >= LEAST_OF_CLASS:
+        return ""
+    what = plural(fewest, "positive" if model.n_positives_ == fewest else "negative")
+    return f"{what} {'is' if fewest == 1 else 'are'} too few to estimate hit rates of new cases"
 
 
 def rates_source(rates: Any) -> str:
