@@ -47,6 +47,10 @@ EXACT_COMMAND = "`toprank describe MODEL --exact`"
 """How to print the full text of a model; shortened pages name it."""
 
 
+ALL_COMMAND = "`toprank describe MODEL --all`"
+"""How to print the whole page of a model; overviews name it."""
+
+
 def expected(value: float) -> str:
     """Return a number of cases: 1,234, or "about 13" if ties make it a mean."""
     return f"about {value:,.0f}" if "." in count(value) else count(value)
@@ -318,11 +322,16 @@ def page_facts(model: Any, max_rules: int | None = None) -> dict[str, Any]:
     }
 
 
-def page_text(model: Any, max_rules: int | None = None) -> tuple[str, str]:
-    """Return a title and the page of a model, with at most `max_rules` rules."""
+def page_text(model: Any, max_rules: int | None = None, *, is_whole: bool = False) -> tuple[str, str]:
+    """Return a title and the page of a model, with at most `max_rules` rules; only its beginning if it is long.
+
+    `is_whole`: the whole page.
+    """
     n = len(getattr(model, "flags_", ()))
     if max_rules is None or max_rules >= n:
-        return "The model", model._page(full_text=EXACT_COMMAND)
+        if is_whole:
+            return "The model", model._page(full_text=EXACT_COMMAND)
+        return "The model", model._overview(ALL_COMMAND, EXACT_COMMAND)
     first = copy(model)
     first.flags_ = model.flags_.take(range(max_rules))
     return f"The model, with the first {max_rules:,} of {n:,} rules", first._page(full_text=EXACT_COMMAND)
