@@ -11,7 +11,6 @@ import numpy as np
 from toprank.errors import InputError, InputTypeError
 from toprank.metrics.at_k import cases_of_share
 from toprank.words.counts import hits_in_words, plural
-from toprank.words.numbers import percent_text
 
 SAMPLE_ROWS = 10_000
 """Scores sampled to estimate the top of the list."""
@@ -81,6 +80,8 @@ def budget_text(cutoff: Cutoff, *, is_default: bool = False) -> str:
     budget 200 cases: score >= 0.8750, which 203 training cases reach (12 tie at the cutoff, and ties are not split); expect 97 hits in as many new cases (83 to 112)
     >>> budget_text(Cutoff(7.5, 7.0, 0.875, 0.61, 0.48, 0.41, 0.55))
     'budget 8 cases: score >= 0.8750, which 7 training cases reach; expect 3 hits in as many new cases (3 to 4)'
+    >>> budget_text(Cutoff(200.0, 200.0, 0.875, 0.61))
+    'budget 200 cases: score >= 0.8750; in training 122 of 200 positive: expect fewer hits'
     """  # noqa: E501
     k, n_above, n_tied = round(cutoff.k), round(cutoff.n_above), round(cutoff.n_tied)
     digits = 0 if cutoff.threshold.is_integer() else 4  # points are whole numbers
@@ -96,7 +97,8 @@ def budget_text(cutoff: Cutoff, *, is_default: bool = False) -> str:
         hits, low, high = cutoff.expected_hits
         among = plural(n_above, "new case") if n_above == k else "as many new cases"
         return f"{text}; expect {hits_in_words(hits)} in {among} ({round(low):,} to {round(high):,})"
-    return f"{text}; training rate {percent_text(cutoff.training_rate)}: expect fewer hits"
+    found = round(cutoff.training_rate * cutoff.n_above)
+    return f"{text}; in training {found:,} of {n_above:,} positive: expect fewer hits"
 
 
 def least_cost_text(n_positives: float, n_fp: float, n_fn: float) -> str:

@@ -5,6 +5,7 @@ import json
 import polars as pl
 import pytest
 
+import toprank
 from cli_files import QUICK_FLAGS, run, write_cases
 
 HEADER = "case_id,opened,amount,remark,version,sector,fraud"
@@ -49,6 +50,46 @@ def test_describe_says_what_was_done_to_each_column(fitted):
     assert rows["remark"].split()[1:] == ["left", "out", "free", "text"]
     info = json.loads(run("describe", folder / "m.toprank", "--json").out)["info"]
     assert info["left_out"] == {"case_id": "identifier", "remark": "free text", "version": "constant"}
+
+
+def test_describe_of_a_table_says_what_fit_makes_of_each_column(fitted):
+    """It called dates, amounts and identifiers categories."""
+    folder, _ = fitted
+    result = json.loads(run("describe", folder / "history.csv", "--label", "fraud", "--json").out)
+    columns = {column["name"]: column for column in result["columns"]}
+    info = json.loads(run("describe", folder / "m.toprank", "--json").out)["info"]
+    assert {name: each["note"] for name, each in columns.items() if each["kind"] == "left out"} == info["left_out"]
+    kinds = {column["name"]: column["kind"] for column in info["columns"] if column["name"] in columns}
+    assert kinds | {"fraud": "label"} == {name: columns[name]["kind"] for name in [*kinds, "fraud"]}
+    assert columns["opened"]["values"] == "2019-01-01 to 2023-12-28"
+    assert columns["opened"]["note"] == "date, day first; with its month and weekday"
+    assert columns["amount"]["values"] == "0.5 to 1,990, median 995.5"
+    out = " ".join(run("describe", folder / "history.csv", "--label", "fraud").out.split())
+    assert "amount number - 200 0.5 to 1,990, median 995.5; number written as text (EUR)" in out
+    assert "case_id left out - 200 identifier: C0000, C0001" in out
+    assert "version left out - 1 constant: always v1" in out
+
+
+@pytest.mark.parametrize(("model", "n"), [("red-flags", 60), ("tree", 30), ("scorecard", 60), ("rankboost", 60)])
+def test_a_table_where_no_column_varies_gets_a_note(tmp_path, model, n):
+    history = write_cases(tmp_path / "h.csv", "a,b,fraud", [f"1,x,{int(i % 6 == 0)}" for i in range(n)])
+    done = run("fit", history, "--label", "fraud", "--model", model, "-o", tmp_path / "m.toprank")
+    assert done.code == 0, done.err
+    assert done.err.startswith("Note: no column varies ('a', 'b'), so every case gets the same score")
+    assert len(set(toprank.load(tmp_path / "m.toprank").decision_function(pl.read_csv(history)))) == 1
+    history = write_cases(tmp_path / "h.csv", "a,b,fraud", [f"{i % 2},x,{int(i % 6 == 0)}" for i in range(n)])
+    assert "varies" not in run("fit", history, "--label", "fraud", "--model", model, "-o", tmp_path / "m.toprank").err
+
+
+def test_describe_of_a_table_that_fit_would_refuse(tmp_path):
+    identified = write_cases(tmp_path / "ids.csv", "case_id,fraud", [f"C{i:04d},{i % 2}" for i in range(60)])
+    done = run("describe", identified, "--label", "fraud")
+    assert (done.code, done.err) == (0, "")
+    assert "identifier: C0000" in done.out
+    pl.DataFrame({"x": [[1], [2]], "y": [1.0, float("inf")]}).write_parquet(tmp_path / "lists.parquet")
+    columns = json.loads(run("describe", tmp_path / "lists.parquet", "--json").out)["columns"]
+    assert [column["kind"] for column in columns] == ["other", "number"]
+    assert run("describe", write_cases(tmp_path / "one.csv", "fraud", ["0", "1"]), "--label", "fraud").code == 0
 
 
 def test_topk_reads_the_text_again_without_the_columns_left_out(fitted):

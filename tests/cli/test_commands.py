@@ -390,7 +390,7 @@ def test_describe_table_as_json(folder):
     assert (result["n_rows"], result["n_columns"]) == (N_CASES, 6)
     kinds = {column["name"]: column["kind"] for column in result["columns"]}
     assert kinds["sector"] == "category"
-    assert kinds["fraud"] == "number"
+    assert (kinds["fraud"], kinds["case_id"]) == ("label", "left out")
     age = next(column for column in result["columns"] if column["name"] == "age")
     assert age["missing"] == pytest.approx(18 / 300)
     assert result["label"]["n_positives"] > 0

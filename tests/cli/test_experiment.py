@@ -10,6 +10,7 @@ import sys
 import time
 from pathlib import Path
 
+import numpy as np
 import polars as pl
 import pytest
 
@@ -17,7 +18,7 @@ import toprank
 from cli_files import run, write_cases
 from experiment_cases import write_tables
 from toprank.cli import main
-from toprank.cli.compare import _print_left_out, next_command, not_tried
+from toprank.cli.compare import _instead, _print, _print_left_out, next_command, not_tried
 from toprank.cli.terminal import Terminal
 from toprank.experiment.leaderboard import Leaderboard
 from toprank.experiment.registry import find_method
@@ -291,6 +292,34 @@ def test_models_that_are_not_tried_are_listed(capsys):
     assert said == f"Left out not tried {', '.join(others)}: compare them with --methods {','.join(others)}"
 
 
+def test_methods_without_time_are_listed_with_what_would_give_them_some(capsys):
+    _print_left_out({"XGBoost": "not enough time", "CART": "not enough time: one split took 7 s"}, 2.5, [], Terminal())
+    said = " ".join(capsys.readouterr().out.split())
+    assert said == "Left out no time left XGBoost, CART: --minutes 2.5 were used up; more fit in with --minutes 10"
+
+
+@pytest.mark.parametrize(("behind", "words"), [
+    ((0.1, -0.1, 0.0002), "SGBAP: it is level with the best"), ((0.02, 0.02, 0.02), "SGBAP: it is 2.0 points behind"),
+])  # fmt: skip
+def test_the_next_command_says_how_good_its_model_is(behind, words):
+    box, own = (0.9, 0.9, 0.9), tuple(0.9 - each for each in behind)
+    board = board_of(("lightgbm", box, {}), ("sgbap", own, {}), ("tree", (0.3, 0.3, 0.3), {}))
+    entry, command = next_command(recommend(board).candidates, Path("past.csv"), {"--label": ["fraud"]}, None)
+    assert command == "toprank fit past.csv --label fraud --model sgbap -o model.toprank"
+    assert _instead(entry, board).startswith(f", with {words}")
+    assert _instead(entry, board).endswith("no command fits LightGBM")
+    assert _instead(board.recommended, board) == ""
+
+
+def test_no_figure_is_a_negative_zero(capsys):
+    board = board_of(("lightgbm", (0.9, 0.9, 0.9), {}), ("tree", (0.9, 0.9, 0.8999), {}))
+    _print(board, "past.csv", None, 2.5, [], [], Terminal())
+    said = capsys.readouterr().out
+    assert " 0.0 level" in said
+    assert "costs nothing against LightGBM" in said
+    assert "-0.0" not in said
+
+
 def test_what_was_left_out_is_said_first(tmp_path, monkeypatch):
     history = write_cases(tmp_path / "history.csv")
     monkeypatch.setattr("toprank.experiment.registry.find_spec", lambda name: None if name == "interpret" else object())
@@ -303,12 +332,12 @@ def test_what_was_left_out_is_said_first(tmp_path, monkeypatch):
 
 
 def board_of(*entries):
-    """Leaderboard of three splits with methods by name, average precision and setting, best first."""
+    """Leaderboard of three splits with methods by name, average precision (of each split) and setting, best first."""
     rows = [
         {"status": "done", "n": 300, "n_positives": 60, "n_train": 200, "n_test": 100, "split": str(i), "method": name,
          "error": None, "average_precision": value + i / 1000, "precision_at:0.1": value, "size": 5.0,
          "size_unit": "leaves", "seconds_fit": 1.0, "setting": json.dumps(setting)}
-        for name, value, setting in entries for i in range(3)
+        for name, values, setting in entries for i, value in enumerate(np.broadcast_to(values, 3).tolist())
     ]  # fmt: skip
     return Leaderboard.from_results(pl.DataFrame(rows), 0.1, [name for name, _, _ in entries])
 
@@ -368,8 +397,11 @@ def test_the_next_command_says_why_it_is_about_another_model(tmp_path):
     assert done.code == 0, done.err
     assert done.out.startswith("history.csv: 300 cases")
     first = pl.read_csv(tmp_path / "out" / "leaderboard.csv")["name"][0]
-    expected = "Next, with CART with costs (no command fits CART):" if first == "cart" else "Next:"
-    assert done.out.splitlines()[-2] == expected
+    line = done.out.splitlines()[-2]
+    if first == "cart":
+        assert re.fullmatch(r"Next, with CART with costs: it is .* the best, and no command fits CART:", line)
+    else:
+        assert line == "Next:"
     assert "Next" not in run(*common, "--methods", "cart,knn", "--jobs", 1).out
     assert "Next" not in run(*common, "--methods", "cost-tree", "--jobs", 1, "--quiet").out
 

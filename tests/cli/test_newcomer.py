@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import subprocess
 import sys
 
@@ -161,11 +162,27 @@ def test_a_closed_pipe_ends_the_command_quietly(model, args):
     assert (done.returncode, done.stderr) == (141, "")
 
 
+def test_a_single_positive_has_no_hit_rate_and_one_training_rate(tmp_path):
+    """`fit` called its training rate 100 %, `topk` 11.1 %, and neither said why there was no hit rate."""
+    history = write_cases(tmp_path / "h.csv", "x,fraud", [f"{i * 37 % 60 / 4},{int(i == 7)}" for i in range(60)])
+    fitted = ("fit", history, "--label", "fraud", "--model", "tree", "--set", "min_samples_leaf=1", "-o",
+              tmp_path / "m.toprank")  # fmt: skip
+    why = "1 positive is too few to estimate hit rates of new cases"
+    said = " ".join(run(*fitted).out.split())
+    assert f"which is optimistic; {why} (use" in said
+    assert "in training 1 of 1 positive: expect fewer hits" in said
+    listed = " ".join(run("topk", tmp_path / "m.toprank", history, "--k", 1).out.split())
+    rate = re.search(r"The training rate of such cases is (.* %); expect fewer hits: (.*)\.", listed)
+    assert rate[2] == why
+    assert f" 1 7 {rate[1]} " in listed
+    assert "too few" not in run(*fitted, "--cv", 0).out
+
+
 def test_describe_shows_codes_as_written(tmp_path):
     lines = [line.replace("C", "00", 1) for line in case_lines()]
     done = run("describe", write_cases(tmp_path / "h.csv", lines=lines), "--json")
     column = json.loads(done.out)["columns"][0]
-    assert (column["name"], column["kind"]) == ("case_id", "category")
+    assert (column["name"], column["kind"]) == ("case_id", "left out")
     assert column["values"].startswith("000000, 000001, ")
     assert json.loads(done.out)["notes"][0].startswith("'case_id' is written with leading zeros; if it identifies")
 

@@ -5,7 +5,7 @@ import pytest
 
 from plot_checks import assert_apart, assert_inside, texts_of
 from toprank import InputError
-from toprank.plots import PriceOfReadingDisplay
+from toprank.plots import LeaderboardDisplay, PriceOfReadingDisplay
 
 BOARD = {
     "method": ["LightGBM", "RedFlags", "MetaAP", "CART", "Forest"],
@@ -48,6 +48,11 @@ def test_reading_may_cost_nothing():
     # A price of .0001 was "0.000".
     display = PriceOfReadingDisplay(["RedFlags"], [40], [0.4499], [0.4], [0.5], "Forest", 0.45, 0.4, 0.5)
     assert display._title().startswith("Reading costs less than 0.001 of")
+
+
+def test_a_size_of_one_is_in_the_singular():
+    board = LeaderboardDisplay.from_frame(BOARD | {"size": [900, 1, 1, 2.5, 4], "size_unit": ["leaves"] * 5})
+    assert board._texts(range(5))["size"] == ["size", "900 leaves", "1 leaf", "1 leaf", "2.5 leaves", "4 leaves"]
 
 
 @pytest.mark.parametrize(

@@ -144,7 +144,7 @@ def test_with_cv_0_there_are_training_rates_and_they_are_called_that(tmp_path):
     assert math.isnan(model.cutoff_.hit_rate)
     assert "training_rate" in model.top_k(X, 5).columns
     assert "hit_rate" not in model.rules().columns
-    assert "training rate" in model.summary()
+    assert "; in training " in model.summary()
     model.save(tmp_path / "m.toprank")
     assert load(tmp_path / "m.toprank").summary() == model.summary()
 

@@ -169,12 +169,26 @@ def test_a_recommendation_and_what_comes_after_it():
     ]
     board = Leaderboard(entries, {}, 1000, 100, 5, 0.1)
     advice = workflow.recommend(board)
-    assert [each.name for each in advice.candidates] == ["tree", "gini", "entropy", "lightgbm"]
+    assert [each.name for each in advice.candidates] == ["tree", "gini", "lightgbm", "entropy"]
     assert advice.text == board.recommendation()
     assert plain(advice.to_dict())["recommended"] == "tree"
     estimator = advice.make_estimator()
     assert isinstance(estimator, RankingTree)
     assert estimator.max_depth == 2
+
+
+@pytest.mark.parametrize(("p_value", "then"), [(0.5, "sgbap"), (0.001, "forest")])
+def test_after_a_black_box_comes_the_best_model_that_is_level(p_value, then):
+    """A readable model came next, however much worse."""
+    entries = [
+        entry("lightgbm", 0.9, 1.0, 900.0, readable=False),
+        entry("forest", 0.88, 0.001, 900.0, readable=False),
+        entry("sgbap", 0.87, p_value, 900.0, readable=False),
+        entry("tree", 0.3, 0.001, 5.0),
+    ]
+    advice = workflow.recommend(Leaderboard(entries, {}, 1000, 100, 5, 0.1))
+    assert [each.name for each in advice.candidates][:2] == ["lightgbm", then]
+    assert advice.candidates[-1].name == "tree"
 
 
 def test_nothing_is_recommended_where_too_few_splits_cannot_tell():

@@ -37,8 +37,8 @@ FEWEST_KEYS = 20
 STRAY_SHARE = 0.5
 """A text column with at least this share of numbers was probably meant to be numeric."""
 
-READINGS_NAMED = 10
-"""Most columns that a note on text read as dates or numbers names."""
+COLUMNS_NAMED = 10
+"""Most columns that a note names."""
 
 
 def as_labels(model: Any, is_positive: np.ndarray) -> np.ndarray:
@@ -155,6 +155,14 @@ def text_of(value: Any) -> str:
     return str(int(number)) if number.is_integer() else str(number)
 
 
+def can_be_feature(dtype: polars.DataType) -> bool:
+    """Return whether models can learn from columns of this type: numbers, categories, dates and text."""
+    import polars as pl
+
+    others = (pl.String, pl.Boolean, pl.Categorical, pl.Enum, pl.Date, pl.Datetime)
+    return dtype.is_numeric() or dtype in others
+
+
 def training_features(
     frame: polars.DataFrame, left_out: Sequence[str], file: str, terminal: Terminal
 ) -> polars.DataFrame:
@@ -173,9 +181,7 @@ def training_features(
             _note_stray_words(column, file, terminal)
         elif column.dtype.is_integer():
             _note_many_values(column, file, terminal)
-        elif not (
-            column.dtype.is_numeric() or column.dtype in (pl.Boolean, pl.Categorical, pl.Enum, pl.Date, pl.Datetime)
-        ):
+        elif not can_be_feature(column.dtype):
             raise InputError(
                 f"Column {column.name!r} of {file} holds values of type {column.dtype}, expected numbers, categories "
                 f"or dates. Hint: leave it out with --drop {shlex.quote(column.name)}."
@@ -198,12 +204,25 @@ def _note_many_values(column: polars.Series, file: str, terminal: Terminal) -> N
         )
 
 
+def note_constants(model: Any, features: polars.DataFrame, terminal: Terminal) -> None:
+    """Add a note if no column that a fitted model learned from varies."""
+    names = list(dict.fromkeys(column.input_name for column in model.columns_))
+    if any(features[name].n_unique() > 1 for name in names):
+        return
+    more = f" and {len(names) - COLUMNS_NAMED:,} more" if len(names) > COLUMNS_NAMED else ""
+    listed = f"{', '.join(map(repr, names[:COLUMNS_NAMED]))}{more}"
+    terminal.note(
+        f"no column varies ({listed}), so every case gets the same score and nothing is ranked. Hint: the file needs "
+        "columns that differ between cases."
+    )
+
+
 def note_readings(model: Any, terminal: Terminal) -> None:
     """Add a note on text columns read as dates or numbers."""
     read = [column for column in model.columns_ if column.form in TEXT_FORMS and not column.source]
     if read:
-        listed = ", ".join(f"{column.name!r} ({column.reading_text})" for column in read[:READINGS_NAMED])
-        more = f" and {len(read) - READINGS_NAMED:,} more" if len(read) > READINGS_NAMED else ""
+        listed = ", ".join(f"{column.name!r} ({column.reading_text})" for column in read[:COLUMNS_NAMED])
+        more = f" and {len(read) - COLUMNS_NAMED:,} more" if len(read) > COLUMNS_NAMED else ""
         terminal.note(f"read from text: {listed}{more}; --set categorical_features=NAME keeps a column as categories.")
 
 

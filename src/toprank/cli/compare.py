@@ -42,6 +42,9 @@ if TYPE_CHECKING:
     from toprank.experiment.leaderboard import Entry, Leaderboard
 
 MINUTES = 2.5
+MORE_TIME = 4
+"""How many times the minutes are suggested if methods got no time."""
+
 SHORT_UNITS = {"conditions and coefficients": "cond. + coef.", "conditions and bins": "cond. + bins"}
 """Units of sizes in the leaderboard, so that a line holds a method."""
 
@@ -125,11 +128,7 @@ def compare(
     })  # fmt: skip
     _print(board, table.name, None if test is None else test.name, minutes, not_tried(methods), written, terminal)
     if fitted is not None and not (terminal.quiet or terminal.as_json):
-        best = board.recommended
-        because = ""
-        if best is not None and fitted is not best:
-            because = f", with {fitted.title} (no command fits {best.title})"
-        _print_command(f"Next{because}", command, terminal)
+        _print_command(f"Next{_instead(fitted, board)}", command, terminal)
         if not fitted.is_readable:
             readable, command = next_command((e for e in board.entries if e.is_readable), table, options, budget)
             if readable is not None:
@@ -240,6 +239,16 @@ def fit_command(
     return shlex.join(parts)
 
 
+def _instead(fitted: Entry, board: Leaderboard) -> str:
+    """Return why the next command fits another model than the recommended one, and how good that is; else nothing."""
+    recommended = board.recommended
+    if recommended is None or fitted is recommended:
+        return ""
+    behind = f"{100 * fitted.gap.value:z.1f} points behind the best"
+    compared = {"best": "the best", "level": "level with the best"}.get(board.verdict(fitted), behind)
+    return f", with {fitted.title}: it is {compared}, and no command fits {recommended.title}"
+
+
 # --- what is printed ----------------------------------------------------------------------------------------
 
 
@@ -257,7 +266,7 @@ def _print(
     rows = []
     for place, entry in enumerate(board.entries, 1):
         ap = entry.average_precision
-        level = "best" if place == 1 else f"{-100 * entry.gap.value:.1f} {board.verdict(entry)}"
+        level = "best" if place == 1 else f"{-100 * entry.gap.value:z.1f} {board.verdict(entry)}"
         half = f" ±{(ap.high - ap.low) / 2:.3f}" if board.can_tell else ""
         figures = [f"{ap.value:.3f}{half}", percent(entry.precision), level]
         size = entry.size_in_words
@@ -294,17 +303,18 @@ def not_tried(methods: str | None) -> list[str]:
 
 
 def _print_left_out(left_out: Mapping[str, str], minutes: float, others: list[str], terminal: Terminal) -> None:
-    """Print which methods are missing from the leaderboard: too slow, not installed, failed or not tried."""
+    """Print which methods are missing from the leaderboard: no time left, not installed, failed or not tried."""
     from toprank.experiment.leaderboard import NO_TIME, NOT_INSTALLED
 
-    slow = [title for title, reason in left_out.items() if reason.startswith(NO_TIME)]
+    late = [title for title, reason in left_out.items() if reason.startswith(NO_TIME)]
     lacking: dict[str, list[str]] = {}
     for title, reason in left_out.items():
         if reason.startswith(NOT_INSTALLED):
             lacking.setdefault(reason.partition(": ")[2], []).append(title)
-    lines = [("too slow", f"{', '.join(slow)}: more than --minutes {minutes:g}")] if slow else []
+    more = f"--minutes {minutes:g} were used up; more fit in with --minutes {MORE_TIME * minutes:g}"
+    lines = [("no time left", f"{', '.join(late)}: {more}")] if late else []
     lines += [("not installed", f"{', '.join(titles)}: {install}") for install, titles in lacking.items()]
-    known = {*slow, *(title for titles in lacking.values() for title in titles)}
+    known = {*late, *(title for titles in lacking.values() for title in titles)}
     lines += [("failed", f"{title}: {reason}") for title, reason in left_out.items() if title not in known]
     if others:
         lines.append(("not tried", f"{', '.join(others)}: compare them with --methods {','.join(others)}"))

@@ -133,7 +133,7 @@ def write_files(out: Path, model: Any, alerts: polars.DataFrame, campaign: Campa
     """Write all files to the folder and return a description of each."""
     write_table(alerts, out / "alerts.csv")
     model.save(out / "model.toprank")
-    write_text(f"{page_text(model)[1]}\n", out / PAGE)
+    write_text(f"{page_text(model, is_whole=True)[1]}\n", out / PAGE)
     write_table(campaign.history, out / "history.csv")
     write_table(campaign.new, out / "new.csv")
     return {

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from toprank.cli.choice import show_tree
-from toprank.cli.columns import choose_positive, label_values, outcomes
+from toprank.cli.columns import can_be_feature, choose_positive, label_values, outcomes
 from toprank.cli.csv_text import CsvFormat
 from toprank.cli.options import Encoding, Positive, Separator
 from toprank.cli.reading import SPREADSHEETS, TABLE_SUFFIXES, TableFile, check_readable
@@ -32,7 +32,7 @@ from toprank.cli.terminal import WIDTH, Terminal
 from toprank.errors import InputError
 from toprank.files.model_file import damage_in, load, read_model_info, read_model_parts, without_prefix
 from toprank.register import entry_of
-from toprank.tree.columns import Column
+from toprank.tree.columns import TEXT_FORMS, Column
 from toprank.words.counts import count, plural
 from toprank.words.numbers import number_text
 from toprank.workflow.curves import choice_dict
@@ -120,7 +120,7 @@ def _describe_model(
     if entry.has_page:
         exact = "; --exact prints every digit and category"
         model = load(path)
-        title, text = page_text(model, max_rules)
+        title, text = page_text(model, max_rules, is_whole=all_facts)
         terminal.finish(found | {"rules": []} | page_facts(model, max_rules))
         _print_model(info, terminal, all_facts)
         terminal.heading(title)
@@ -347,7 +347,8 @@ def _describe_table(
         n_positives = int((values == chosen).sum())
         result["label"] = {"column": label, "positive": chosen, "n_positives": n_positives}
         outcome = f"; {label} = {chosen!r}: {count(n_positives)} of them ({percent(n_positives / frame.height)})"
-    columns = [describe_column(codes.get(column.name, column)) for column in frame]
+    with terminal.working(f"Describing {path.name}"):
+        columns = _describe_columns(frame, codes, label)
     if codes:
         listed = ", ".join(map(repr, codes))
         text = "{} is written with leading zeros; if it identifies the case, give it to `toprank fit` as --id."
@@ -363,7 +364,7 @@ def _describe_table(
             each["kind"],
             percent(each["missing"]) if each["missing"] else "-",
             count(each["distinct"]),
-            each["values"],
+            _with_note(each),
         ]
         for each in columns
     ]
@@ -377,6 +378,14 @@ def _describe_table(
     terminal.show(grid(titles, rows))
 
 
+def _with_note(column: dict[str, Any]) -> str:
+    """Return the values of a column with why it is left out, or how it is read."""
+    note, values = column["note"], column["values"]
+    if column["kind"] == "left out":
+        return f"{note}: {values}"
+    return f"{values}; {note}" if note else str(values)
+
+
 def _codes_with_zeros(source: TableFile, frame: polars.DataFrame) -> dict[str, polars.Series]:
     """Return the columns of whole numbers that are written with leading zeros, such as 000273, as text."""
     import polars as pl
@@ -388,33 +397,63 @@ def _codes_with_zeros(source: TableFile, frame: polars.DataFrame) -> dict[str, p
     }
 
 
-def describe_column(column: polars.Series) -> dict[str, Any]:
-    """Return name, kind, share of missing cells, number of distinct values, and a summary of them."""
+def _describe_columns(
+    frame: polars.DataFrame, codes: dict[str, polars.Series], label: str | None
+) -> list[dict[str, Any]]:
+    """Return what `toprank fit` would make of each column, and what it holds; `codes` are columns to show as text."""
+    import polars as pl
+
+    from toprank.data.column_roles import column_roles
+    from toprank.data.encoding import encode, read_table
+
+    table = read_table(frame.select(c.name for c in frame if c.name != label and can_be_feature(c.dtype)))
+    learned, left_out = column_roles(table)
+    roles = {column.name: column for column in learned if not column.part}
+    out = []
+    for values in frame:
+        name, role = values.name, roles.get(values.name)
+        shown, dates = codes.get(name, values), None
+        if role is not None and role.form in TEXT_FORMS:
+            shown = pl.Series(name, encode(table, [role])[:, 0])
+            dates = role if role.is_date else None
+        if role is not None:
+            parts = " and ".join(column.part for column in learned if column.source == name)
+            kind, note = role.kind, "; ".join(filter(None, (role.reading_text, parts and f"with its {parts}")))
+        else:
+            kind = "label" if name == label else "left out" if name in left_out else "other"
+            note = left_out.get(name, "")
+        out.append(_describe_column(shown, dates) | {"kind": kind, "note": note})
+    return out
+
+
+def _describe_column(column: polars.Series, dates: Column | None = None) -> dict[str, Any]:
+    """Return name, share of missing cells, number of distinct values, and a summary; `dates`: values are its days."""
     known = column.drop_nulls()
     if column.dtype.is_float():
         known = known.drop_nans()
-    kind = "number" if column.dtype.is_numeric() else "date" if column.dtype.is_temporal() else "category"
-    kind = "other" if column.dtype.is_nested() else kind
-    out: dict[str, Any] = {"name": column.name, "kind": kind, "missing": 1 - len(known) / len(column)}
-    out["distinct"] = known.n_unique() if kind != "other" else 0
-    return out | {"values": _values_text(known, kind, out["distinct"])}
+    distinct = 0 if column.dtype.is_nested() else known.n_unique()
+    found = {"name": column.name, "missing": 1 - len(known) / len(column), "distinct": distinct}
+    return found | {"values": _values_text(known, distinct, dates)}
 
 
-def _values_text(known: polars.Series, kind: str, distinct: int) -> str:
-    """Return the range of numbers, or the most common categories."""
+def _values_text(known: polars.Series, distinct: int, dates: Column | None = None) -> str:
+    """Return the range of numbers and dates, or the most common categories."""
     if len(known) == 0:
         return "all missing"
-    if kind == "other":
+    if known.dtype.is_nested():
         return str(known.dtype)
+    if dates is not None:
+        first, last = (dates.date_text(float(day)) for day in (known.min(), known.max()))  # type: ignore[arg-type]
+        return f"always {first}" if distinct == 1 else f"{first} to {last}"
     if distinct == 1:
         value = known[0]
-        return f"always {number_text(value) if kind == 'number' else value}"
-    if kind == "number":
+        return f"always {number_text(value) if known.dtype.is_numeric() else value}"
+    if known.dtype.is_numeric():
         ends: list[Any] = [known.min(), known.max(), known.median()]
         are_years = known.dtype.is_integer() and ends[0] >= YEARS[0] and ends[1] <= YEARS[1]
         low, high, middle = (f"{value:.0f}" if are_years else number_text(float(value)) for value in ends)
         return f"{low} to {high}, median {middle}"
-    if kind == "date":
+    if known.dtype.is_temporal():
         return f"{known.min()!s} to {known.max()!s}"
     counts = known.value_counts(sort=True, name="count").sort(["count", known.name], descending=[True, False])
     names = [str(name) for name in counts[known.name].head(CATEGORIES_SHOWN).to_list()]

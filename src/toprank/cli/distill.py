@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from toprank.cli.columns import note_lone_column, note_readings
+from toprank.cli.columns import note_constants, note_lone_column, note_readings
 from toprank.cli.csv_text import CsvFormat
 from toprank.cli.fit import compiling, make_estimator, read_history, read_later
 from toprank.cli.options import (
@@ -103,6 +103,7 @@ def distill(
         given: dict[str, Any] = {} if later is None else {"X_test": later[0], "y_test": later[1]}
         found = distill_models(models[0], models[1], features, values, cv=cv, **given)
     found.student.save(out)
+    note_constants(found.student, features, terminal)
     note_readings(found.student, terminal)
     note_lone_column(found.student, features, values == pos_label, terminal)
     terminal.finish({"model": str(out), "seconds": round(terminal.seconds, 3)} | found.to_dict())

@@ -19,6 +19,7 @@ from toprank.cli.columns import (
     choose_positive,
     find_groups,
     label_values,
+    note_constants,
     note_lone_column,
     note_readings,
     outcomes,
@@ -55,6 +56,7 @@ from toprank.cli.show import (
     rules_list,
     rules_shown,
     rules_title,
+    why_no_rates,
 )
 from toprank.cli.terminal import WIDTH, Terminal
 from toprank.cli.writing import check_output
@@ -271,6 +273,7 @@ def fit_with_progress(
             estimator.set_params(verbose=1)
             stack.enter_context(reported_to(lambda text: update(f"{name}: {text.removeprefix(f'{name}, ')}{first}")))
         estimator.fit(features, values, **more)
+    note_constants(estimator, features, terminal)
     note_readings(estimator, terminal)
 
 
@@ -286,7 +289,9 @@ def compiling() -> str:
 def quality_of(model: Any) -> dict[str, Any]:
     """Return the average precision to expect on new cases, how it was estimated, and if chance explains it."""
     rates = model.rates_
-    how = "on the training data itself, which is optimistic (use `toprank evaluate` on held-out cases)"
+    why = why_no_rates(model)
+    optimistic = f"which is optimistic; {why}" if why else "which is optimistic"
+    how = f"on the training data itself, {optimistic} (use `toprank evaluate` on held-out cases)"
     if rates.is_for_new_cases:
         spread = "" if np.isnan(rates.deviation) else f" (standard deviation {rates.deviation:.3f})"
         how = f"on new cases, {rates_source(rates)}{spread}"

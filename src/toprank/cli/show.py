@@ -30,6 +30,9 @@ if TYPE_CHECKING:
 LARGEST_FACTOR = 50.0
 """Larger strengths of reasons are not shown: no table has the cases to tell them apart."""
 
+LEAST_OF_CLASS = 10
+"""With fewer cases of a class, folds may lack one; that is why a model has no hit rates of new cases."""
+
 NEAR_CHANCE = "This is hardly better than a random order: do not expect a list by this model to help."
 
 TIES = "About: cases with equal scores have no order; these figures are the mean over all orders."
@@ -42,6 +45,10 @@ CARD_LINES = 8
 
 EXACT_COMMAND = "`toprank describe MODEL --exact`"
 """How to print the full text of a model; shortened pages name it."""
+
+
+ALL_COMMAND = "`toprank describe MODEL --all`"
+"""How to print the whole page of a model; overviews name it."""
 
 
 def expected(value: float) -> str:
@@ -82,6 +89,16 @@ def strengths_text(alerts: Sequence[dict[str, Any]], rates: Any) -> str:
     by = f"{shown[1:-1]} or more" if shown.endswith("+") else shown[1:]
     limit = "at most what the hit rate supports" if rates.is_for_new_cases else "in training"
     return f"{shown} before a reason: it multiplies the odds of a hit by {by}, {limit}."
+
+
+def why_no_rates(model: Any) -> str:
+    """Return why a fitted model has no hit rates of new cases, if it has too few cases of a class; else nothing."""
+    fewest = min(model.n_positives_, model.n_cases_ - model.n_positives_)
+    is_off = model.get_params(deep=False).get("cv", 5) == 0
+    if model.rates_.is_for_new_cases or is_off or fewest >= LEAST_OF_CLASS:
+        return ""
+    what = plural(fewest, "positive" if model.n_positives_ == fewest else "negative")
+    return f"{what} {'is' if fewest == 1 else 'are'} too few to estimate hit rates of new cases"
 
 
 def rates_source(rates: Any) -> str:
@@ -305,11 +322,16 @@ def page_facts(model: Any, max_rules: int | None = None) -> dict[str, Any]:
     }
 
 
-def page_text(model: Any, max_rules: int | None = None) -> tuple[str, str]:
-    """Return a title and the page of a model, with at most `max_rules` rules."""
+def page_text(model: Any, max_rules: int | None = None, *, is_whole: bool = False) -> tuple[str, str]:
+    """Return a title and the page of a model, with at most `max_rules` rules; only its beginning if it is long.
+
+    `is_whole`: the whole page.
+    """
     n = len(getattr(model, "flags_", ()))
     if max_rules is None or max_rules >= n:
-        return "The model", model._page(full_text=EXACT_COMMAND)
+        if is_whole:
+            return "The model", model._page(full_text=EXACT_COMMAND)
+        return "The model", model._overview(ALL_COMMAND, EXACT_COMMAND)
     first = copy(model)
     first.flags_ = model.flags_.take(range(max_rules))
     return f"The model, with the first {max_rules:,} of {n:,} rules", first._page(full_text=EXACT_COMMAND)

@@ -23,7 +23,7 @@ from toprank.cli.options import (
     split_names,
 )
 from toprank.cli.reading import TableFile, check_readable
-from toprank.cli.show import alerts_table, percent, rates_source, strengths_text
+from toprank.cli.show import alerts_table, percent, rates_source, strengths_text, why_no_rates
 from toprank.cli.terminal import Terminal
 from toprank.cli.writing import check_table_output, write_table
 from toprank.errors import InputError
@@ -240,7 +240,7 @@ def _print_alerts(
     said: str, alerts: polars.DataFrame, carried: list[str], out: Path | None, ranker: Any, terminal: Terminal
 ) -> None:
     """Print the first alerts, or where they were written, and the hits to expect among them."""
-    expected = hits_text(alerts, ranker.rates_)
+    expected = hits_text(alerts, ranker)
     if out is not None:
         if not terminal.quiet:
             terminal.show(
@@ -261,12 +261,13 @@ def _print_alerts(
         terminal.hint("Write all of them with -o alerts.csv.")
 
 
-def hits_text(alerts: polars.DataFrame, rates: HitRates) -> str:
+def hits_text(alerts: polars.DataFrame, ranker: Any) -> str:
     """Return the hits to expect among the alerts, in words; empty without alerts."""
     if not alerts.height:
         return ""
+    rates: HitRates = ranker.rates_
     if not rates.is_for_new_cases:
-        mean = percent(float(alerts["training_rate"].to_numpy().mean()))
-        return f"the training rate of such cases is {mean}; expect fewer hits"
+        mean, why = percent(float(alerts["training_rate"].to_numpy().mean())), why_no_rates(ranker)
+        return f"the training rate of such cases is {mean}; expect fewer hits{f': {why}' if why else ''}"
     hits, low, high = (alerts.height * rate for rate in rates.of_group(alerts["score"].to_numpy()))
     return f"expect {hits_in_words(hits)} among them ({low:,.0f} to {high:,.0f}), {rates_source(rates)}"

@@ -81,6 +81,35 @@ class LearnedColumns(NamedTuple):
 
 
 def learn_columns(table: Table, categorical_features: Any = None, keep_columns: Any = None) -> LearnedColumns:
+    """Columns to train on: the roles of `column_roles`, but a table of constants keeps them.
+
+    Raises ValueError if no column remains; warns of columns left out. The rest is as in `column_roles`.
+    """
+    columns, left_out = column_roles(table, categorical_features, keep_columns)
+    if not columns:
+        keep = [name for name, reason in left_out.items() if reason in (CONSTANT, EMPTY)]
+        if not keep:
+            raise InputError(
+                f"X has no column to learn from: {_listed(left_out)}. "
+                f"Hint: keep_columns=[{next(iter(left_out))!r}] keeps a column."
+            )
+        # They carry no information, but a table of nothing else is not the caller's mistake.
+        columns = [_learn_kept(table, table.position[name]) for name in keep]
+        left_out = {name: reason for name, reason in left_out.items() if name not in keep}
+    if left_out:
+        names = list(left_out)
+        warn_caller(
+            LeftOutWarning(
+                f"{plural(len(names), 'column')} of X {'is' if len(names) == 1 else 'are'} left out: "
+                f"{_listed(left_out)}. Hint: keep_columns=[{names[0]!r}] keeps a column; drop the others to "
+                "silence this.",
+                names,
+            )
+        )
+    return LearnedColumns(columns, left_out)
+
+
+def column_roles(table: Table, categorical_features: Any = None, keep_columns: Any = None) -> LearnedColumns:
     """Role of each column: its name, kind, categories and form, or why it is left out.
 
     Parameters
@@ -91,8 +120,8 @@ def learn_columns(table: Table, categorical_features: Any = None, keep_columns: 
     keep_columns : list of names or positions, mask, or "all"
         Columns to keep, whatever they look like.
 
-    Raises TypeError for columns of mixed or unsupported types, ValueError if no column remains; warns of columns left
-    out, of unreadable cells, and if rare categories have to share a code.
+    Raises TypeError for columns of mixed or unsupported types; warns of dates that can be read in two ways, and if rare
+    categories have to share a code.
     """
     chosen = chosen_columns(categorical_features, table.names, "categorical_features")
     everything = isinstance(keep_columns, str) and keep_columns == "all"
@@ -112,7 +141,7 @@ def learn_columns(table: Table, categorical_features: Any = None, keep_columns: 
             reasons[i] = found
         else:
             columns += _with_free_names(found, taken)
-    return _without(table, columns, reasons)
+    return LearnedColumns(columns, {table.names[i]: reasons[i] for i in sorted(reasons)})
 
 
 def chosen_columns(chosen: Any, names: Sequence[str], parameter: str) -> set[int]:
@@ -138,45 +167,20 @@ def chosen_columns(chosen: Any, names: Sequence[str], parameter: str) -> set[int
 # --- columns left out -----------------------------------------------------------------------------------------
 
 
-def _without(table: Table, columns: list[Column], reasons: dict[int, str]) -> LearnedColumns:
-    """Columns to train on, and those left out, with a warning."""
-    if not columns:
-        keep = [i for i, reason in reasons.items() if reason in (CONSTANT, EMPTY)]
-        if not keep:
-            raise InputError(
-                f"X has no column to learn from: {_listed(table, reasons)}. "
-                f"Hint: keep_columns=[{table.names[min(reasons)]!r}] keeps a column."
-            )
-        # They carry no information, but a table of nothing else is not the caller's mistake.
-        columns = [Column(table.names[i], None if table.is_numeric(i) else ()) for i in keep]
-        columns = [_learn_kept(table, i, column) for i, column in zip(keep, columns, strict=True)]
-        reasons = {i: reason for i, reason in reasons.items() if i not in keep}
-    if reasons:
-        names = [table.names[i] for i in sorted(reasons)]
-        warn_caller(
-            LeftOutWarning(
-                f"{plural(len(names), 'column')} of X {'is' if len(names) == 1 else 'are'} left out: "
-                f"{_listed(table, reasons)}. Hint: keep_columns=[{names[0]!r}] keeps a column; drop the others to "
-                "silence this.",
-                names,
-            )
-        )
-    return LearnedColumns(columns, {table.names[i]: reasons[i] for i in sorted(reasons)})
-
-
-def _learn_kept(table: Table, i: int, column: Column) -> Column:
-    if column.categories is None:
-        return column
+def _learn_kept(table: Table, i: int) -> Column:
+    """Column of a constant that is kept."""
+    if table.is_numeric(i):
+        return Column(table.names[i])
     found = _learn_values(table, i, False, False)
     assert not isinstance(found, str)
     return found[0]
 
 
-def _listed(table: Table, reasons: dict[int, str]) -> str:
+def _listed(left_out: dict[str, str]) -> str:
     """Names with reasons, at most ten per reason."""
     by_reason: dict[str, list[str]] = {}
-    for i in sorted(reasons):
-        by_reason.setdefault(reasons[i], []).append(repr(table.names[i]))
+    for name, reason in left_out.items():
+        by_reason.setdefault(reason, []).append(repr(name))
     texts = []
     for reason, names in by_reason.items():
         more = f" and {len(names) - 10:,} more" if len(names) > 10 else ""

@@ -15,6 +15,7 @@ from toprank.errors import InputError
 from toprank.experiment.measures import AT_CASES, resampled_columns
 from toprank.experiment.registry import find_method
 from toprank.metrics import Interval, corrected_resampled_t_test
+from toprank.words.counts import in_units
 from toprank.words.numbers import percent_text
 
 if TYPE_CHECKING:
@@ -32,6 +33,9 @@ TOLERANCE = 0.05
 
 BOOTSTRAPS = 200
 """Bootstrap samples of the test cases behind the intervals of a single holdout."""
+
+LEAST_PRICE = 0.0005
+"""Smaller differences of average precision are shown as none."""
 
 FEW_POSITIVES = 50
 TOO_GOOD = 0.995
@@ -113,9 +117,7 @@ class Entry:
         """Size and unit, such as "14 conditions"."""
         if self.size is None or self.unit is None:
             return ""
-        n = round(self.size)
-        unit = {"leaves": "leaf"}.get(self.unit, self.unit.removesuffix("s")) if n == 1 else self.unit
-        return f"{n:,} {unit}"
+        return in_units(round(self.size), self.unit)
 
 
 @dataclass(frozen=True)
@@ -297,7 +299,8 @@ class Leaderboard:
             smallest = entry.size
             price = box.average_precision.value - entry.average_precision.value
             against = f"against {box.title}, the best black box"
-            what = f"costs {price:.3f} of average precision" if price >= 0.0005 else f"costs nothing ({-price:+.3f})"
+            gain = f" ({-price:+.3f})" if price <= -LEAST_PRICE else ""
+            what = f"costs {price:.3f} of average precision" if price >= LEAST_PRICE else f"costs nothing{gain}"
             out.append(f"{entry.title} ({entry.size_in_words}) {what} {against if not out else ''}".rstrip() + ".")
         return out
 
@@ -330,7 +333,7 @@ def _named(entry: Entry) -> str:
 
 
 def _range(gap: Interval) -> str:
-    return f"{100 * gap.low:.1f} to {100 * gap.high:.1f}"
+    return f"{100 * gap.low:z.1f} to {100 * gap.high:z.1f}"
 
 
 def _common_splits(splits: dict[str, list[str]]) -> list[str]:

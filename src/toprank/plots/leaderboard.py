@@ -27,7 +27,7 @@ from toprank.plots.style import (
     wrap,
     write_title,
 )
-from toprank.words.counts import plural
+from toprank.words.counts import in_units, plural
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -282,8 +282,7 @@ def duration(seconds: float) -> str:
 def _size_text(size: float, unit: str) -> str:
     if not np.isfinite(size):
         return ""
-    number = f"{size:,.0f}" if size >= 10 or size == round(size) else f"{size:.1f}"
-    return f"{number} {unit}".strip()
+    return in_units(round(size) if size >= 10 else size, unit).strip()
 
 
 def _limits(low: Any, high: Any, chance: float | None) -> tuple[float, float]:

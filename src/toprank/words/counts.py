@@ -26,6 +26,17 @@ def plural(n: float, noun: str, nouns: str = "") -> str:
     return f"{count(n)} {noun if count(n) == '1' else nouns or f'{noun}s'}"
 
 
+def in_units(n: float, units: str) -> str:
+    """Return a number and its units, which are given in the plural.
+
+    Examples
+    --------
+    >>> in_units(1, "leaves"), in_units(1, "conditions"), in_units(2000, "conditions")
+    ('1 leaf', '1 condition', '2,000 conditions')
+    """
+    return plural(n, "leaf" if units == "leaves" else units.removesuffix("s"), units)
+
+
 def hits_in_words(hits: float) -> str:
     """Return an expected number of hits, rounded; a small one is not called none.
 

@@ -24,7 +24,8 @@ class Recommendation:
         The recommendation in words.
     candidates : tuple of Entry
         Methods to continue with, in order of preference: the recommended one, readable ones that are level with the
-        best, then the others, readable ones first. Empty if nothing is recommended.
+        best, the others that are level with it, then the rest, best first. If the recommended one is readable, readable
+        ones come first among the rest. Empty if nothing is recommended.
     """
 
     entry: Entry | None
@@ -70,7 +71,10 @@ def recommend(board: Leaderboard) -> Recommendation:
     'RankingTree'
     """
     best = board.recommended
-    others = sorted(board.entries, key=lambda entry: not entry.is_readable)  # each group stays best first
-    ordered = [] if best is None else [best, *board.level_readable, *others]
+    ordered = []
+    if best is not None:
+        level = [entry for entry in board.entries if board.verdict(entry) in ("best", "level")]
+        rest = sorted(board.entries, key=lambda entry: best.is_readable and not entry.is_readable)  # else best first
+        ordered = [best, *board.level_readable, *level, *rest]
     unique = {entry.name: entry for entry in ordered}
     return Recommendation(best, board.recommendation(), tuple(unique.values()))

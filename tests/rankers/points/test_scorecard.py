@@ -15,6 +15,7 @@ from toprank import Scorecard, ScorecardTree, load
 from toprank.datasets import make_audit
 from toprank.metrics import average_precision
 from toprank.rankers.points.additive import TOP_LOSS
+from toprank.rankers.points.pages import condition_texts
 from toprank.rankers.points.points_ranker import pays
 from toprank.rankers.points.scorecard import fits_by_alpha
 
@@ -323,3 +324,32 @@ def test_fine_tuning_lowers_the_surrogate_and_keeps_directions():
     place = next(i for i, term in enumerate(tuned.terms) if data.X.columns[term.feature] == "cash_share")
     curve = tuned.terms[place].design @ tuned.coefficients[place]
     assert np.all(np.diff(curve[:-1]) >= -1e-9)
+
+
+def test_a_long_page_has_an_overview_and_explain_adds_up_as_the_page_does():
+    """The command line printed hundreds of lines; `explain` began with another number than the page."""
+    data = make_audit(6000, random_state=0)
+    model = ScorecardTree(max_depth=2, cv=0).fit(data.X, data.y)
+    text = model._overview("the page", "all digits")
+    assert len(model.to_text().splitlines()) > 100
+    assert len(text.splitlines()) <= 44
+    assert text.splitlines()[-1] == "Shortened: the page has the points of every column and group of cases."
+    assert all(condition_texts(model.card_tree_.conditions(leaf, model.columns_))[0] in text for leaf in range(2))
+    row = model.explain(data.X[:1])[0]
+    head, group, *lines, last = str(row).splitlines()
+    start = float(head.split(" = ")[1].split(" + ")[0])
+    assert start == model.card_.base
+    assert f"its group: {row.place}" in group
+    points = [float(line.split()[0]) for line in [group, *lines]]
+    assert start + sum(points) == pytest.approx(row.score, abs=0.01 * len(points))
+    parts = [re.search(r"\(card (\S+), its group (\S+)\)$", line) for line in lines]
+    assert any(parts)
+    assert all(sum(map(float, part.groups())) == pytest.approx(point, abs=0.02)
+               for part, point in zip(parts, points[1:], strict=True) if part)  # fmt: skip
+    assert "decimals" in last
+
+
+def test_a_short_page_is_its_own_overview():
+    data = make_audit(2000, random_state=0)
+    model = Scorecard(max_features=2, cv=0).fit(data.X, data.y)
+    assert model._overview("the page", "to_text(exact=True)") == model.to_text()

@@ -137,12 +137,16 @@ class CardTree:
 
     def points(self, matrix: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Score that each row starts from, float64 (n,), and the points of its values, float64 (n, n_features)."""
-        points, base = self.card.contributions(matrix), np.full(len(matrix), self.card.base)
+        of_leaf, corrections = self.correction_points(matrix)
+        return self.card.base + of_leaf, self.card.contributions(matrix) + corrections
+
+    def correction_points(self, matrix: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """What the leaf of each row adds to both parts of `points`: float64 (n,) and (n, n_features)."""
+        base, points = np.zeros(len(matrix)), np.zeros(matrix.shape)
         leaf = self.apply(matrix)
         for place, correction in enumerate(self.corrections):
             rows = np.flatnonzero(leaf == place)
-            points[rows] += correction.contributions(matrix[rows])
-            base[rows] += correction.base
+            points[rows], base[rows] = correction.contributions(matrix[rows]), correction.base
         return base, points
 
     def conditions(self, leaf: int, columns: Sequence[Column]) -> list[Condition]:

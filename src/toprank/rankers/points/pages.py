@@ -69,6 +69,14 @@ PAGE_LINES = 60
 """Lines of a short text, if leaving out such columns can make it so short."""
 
 
+OVERVIEW_LINES = 43
+"""Lines of the overview of a longer page: with what the command line prints around it, it fits on a screen."""
+
+GROUPS = "Each case is in one group, which adds points, and points for some of its values:"
+GROUP_LINES = 14
+"""Most lines of groups of cases in an overview."""
+
+
 # --- head ---------------------------------------------------------------------------------------------------------
 
 
@@ -312,6 +320,48 @@ def card_page(
     is_short = n_left_out > 0 or any(is_shortened(shape, model.columns_[shape.feature]) for shape in shapes)
     hints = [shortened_hint(full_text)] if is_short and not exact else []
     return "\n\n".join(["\n".join(head), "\n".join(notes + tables(n_left_out)), *groups, *hints])
+
+
+def card_overview(model: Any, start: str, groups: Sequence[tuple[str, list[str]]], full_text: str) -> str:
+    """Return the beginning of a scorecard: its head, the columns that move scores most, and its groups of cases.
+
+    `groups` have their points and their conditions in words; `full_text` is how to get the whole page.
+    """
+    card, order = model.card_, model._order()
+    head = head_lines(model, start.format(points_text(card.base).removeprefix("+")), WIDTH)
+    notes = table_notes(card.shapes, model.columns_, WIDTH, has_conditions=len(groups) > 0)
+    below = group_lines(groups)
+    what = "every column and group of cases" if groups else "every column"
+    parts = [*(["\n".join(below)] if below else []), f"Shortened: {full_text} has the points of {what}."]
+
+    def tables(n: int) -> list[str]:
+        """The first n columns, and the others in a few words."""
+        shown = card.to_text(model.columns_, order=order[:n], width=WIDTH).splitlines()
+        return shown + (small_lines(card, order[n:], model.columns_, WIDTH) if n < len(order) else [])
+
+    room = OVERVIEW_LINES - len(head) - len(notes) - sum(1 + len(part.splitlines()) for part in parts) - 1
+    n_shown = bisect_left(range(1, len(order) + 1), True, key=lambda n: len(tables(n)) > room)
+    return "\n\n".join(["\n".join(head), "\n".join(notes + tables(max(n_shown, 1))), *parts])
+
+
+def group_lines(groups: Sequence[tuple[str, list[str]]]) -> list[str]:
+    r"""Return groups of cases, given by their points and conditions, one below the other; a last line counts the rest.
+
+    Examples
+    --------
+    >>> print(*group_lines([("-50", ["sector is bar", "age <= 3"]), ("+4", ["sector is not bar"])]), sep="\n")
+    Each case is in one group, which adds points, and points for some of its values:
+      -50   sector is bar; age <= 3
+       +4   sector is not bar
+    """
+    room = max((len(points) for points, _ in groups), default=0)
+    lines = [GROUPS] if groups else []
+    for place, (points, conditions) in enumerate(groups):
+        first, *rest = rule_lines(conditions, WIDTH - room - 5)
+        if len(lines) + len(rest) >= GROUP_LINES:
+            return [*lines, f"  and {plural(len(groups) - place, 'more group', 'more groups')}"]
+        lines += [f"  {points:>{room}}   {first}", *(f"{'':{room + 5}}{line}" for line in rest)]
+    return lines
 
 
 def small_features(model: Any) -> list[int]:

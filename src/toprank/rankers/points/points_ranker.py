@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from numbers import Integral, Real
 from typing import Any
 
@@ -28,8 +28,9 @@ from toprank.rankers.greedy.monotone import MONOTONIC_CST, read_directions
 from toprank.rankers.growth import CV
 from toprank.rankers.points.additive import Rows, Term, make_terms
 from toprank.rankers.points.card import Card
-from toprank.rankers.points.card_text import card_columns
+from toprank.rankers.points.card_text import FULL_TEXT, card_columns
 from toprank.rankers.points.card_tree import CardTree
+from toprank.rankers.points.pages import OVERVIEW_LINES, START, card_overview
 from toprank.rankers.unseen import Fold, HeldOut, Unseen, by_folds, held_out_folds
 from toprank.rankers.validation import check_finite
 from toprank.words.counts import plural
@@ -64,6 +65,10 @@ POINTS_CONSTRAINTS: dict[str, list[Any]] = {
 """scikit-learn's checks of the parameters that scorecards share."""
 
 
+OF_GROUP = "its group"
+BETWEEN = "  Inside a range whose points change evenly, points have decimals."
+
+
 def pays(gain: np.ndarray) -> bool:
     """Whether the mean gain in average precision, given that of each fold, is above half a standard error."""
     error = gain.std(ddof=1) / np.sqrt(len(gain)) if len(gain) > 1 else 0.0
@@ -77,13 +82,15 @@ class PointsExplanation:
     Attributes
     ----------
     score, base : float
-        The score, and where points start.
+        The score, and where points start, with those of the row's leaf.
     rate, lift : float
         Hit rate of cases with such a score, and its ratio to the rate of all cases.
     steps : tuple of Step
         Columns with their points, most first, without those that have none; base and points add up to the score.
     place : str
         The conditions of the row's leaf, in words; empty without a tree.
+    of_place : float
+        Points that all cases of the leaf have, part of `base`; 0 without a tree.
     """
 
     score: float
@@ -92,19 +99,22 @@ class PointsExplanation:
     lift: float
     steps: tuple[Step, ...]
     place: str = ""
+    of_place: float = 0.0
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values, ready for JSON; non-finite numbers become None."""
         return plain(asdict(self))
 
     def __str__(self) -> str:
-        where = [f"points for cases with {self.place}:"] if self.place else []
-        lines = [
-            f"score {number_text(self.score, 6)} = {number_text(self.base, 6)} + points; hit rate of such cases "
-            f"{hit_rate_text(self.rate)}, {lift_text(self.lift)} times the rate of all cases",
-            *where,
-        ]
-        return "\n".join(lines + step_lines(self.steps))
+        start = self.base - self.of_place
+        head = (
+            f"score {number_text(self.score, 6)} = {number_text(start, 6)} + points; hit rate of such cases "
+            f"{hit_rate_text(self.rate)}, {lift_text(self.lift)} times the rate of all cases"
+        )
+        group = Step("", None, self.of_place, f"{OF_GROUP}: {self.place}")
+        lines = [head, *step_lines([*([group] if self.place else []), *self.steps])]
+        is_whole = start.is_integer() and not all(float(step.contribution).is_integer() for step in self.steps)
+        return "\n".join([*lines, *([BETWEEN] if is_whole else [])])
 
 
 class PointsRanker(Ranker):
@@ -217,6 +227,10 @@ class PointsRanker(Ranker):
     def _points_of(self, matrix: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Score that each row starts from, float64 (n,), and the points of its values, float64 (n, n_features)."""
 
+    def _corrections_of(self, matrix: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """What the leaves of a tree add, part of `_points_of`: float64 (n,), and float64 (n, n_features)."""
+        return np.zeros(len(matrix)), np.zeros((len(matrix), len(self.columns_)))
+
     def _places(self, matrix: np.ndarray) -> list[str]:
         """The leaf of each row in words; empty without a tree."""
         return []
@@ -236,13 +250,17 @@ class PointsRanker(Ranker):
             score = self._score_rows(matrix, threads)
         base, points = self._points_of(matrix)
         rate, places = self.rates_.at(score), self._places(matrix) or [""] * len(matrix)
+        of_place, corrections = self._corrections_of(matrix)
         steps = value_steps(points, self.columns_, matrix, original_values(X, self._input_names))
+        feature = {column.name: f for f, column in enumerate(self.columns_)}
         return [
             PointsExplanation(
-                float(score[i]), float(base[i]), float(rate[i]), float(rate[i] / self.base_rate_), own, place
+                float(score[i]), float(base[i]), float(rate[i]), float(rate[i] / self.base_rate_),
+                tuple(_with_parts(step, float(corrections[i, feature[step.feature]])) for step in own), place,
+                float(of_place[i]),
             )
             for i, (own, place) in enumerate(zip(steps, places, strict=True))
-        ]
+        ]  # fmt: skip
 
     @property
     def feature_importances_(self) -> np.ndarray:
@@ -267,6 +285,26 @@ class PointsRanker(Ranker):
     def _order(self) -> list[int]:
         """Columns of the card, those with the largest spread of points first."""
         return sorted(self.card_.features.tolist(), key=lambda f: (-self.spread_[f], f))
+
+    @abstractmethod
+    def _page(self, *, exact: bool = False, width: int = 100, full_text: str = FULL_TEXT) -> str:
+        """The model as text; `full_text` is how to get the exact text, which a shortened page names."""
+
+    def _overview(self, page_text: str, full_text: str) -> str:
+        """The page, or its beginning if it is long; the texts say how to get the page, and that with all digits."""
+        page = self._page(full_text=full_text)
+        if len(page.splitlines()) <= OVERVIEW_LINES:
+            return page
+        return card_overview(self, self._start_text, self._groups_in_words(), page_text)
+
+    @property
+    def _start_text(self) -> str:
+        """How points add up, in a sentence, with {} for where they start."""
+        return f"{START}."
+
+    def _groups_in_words(self) -> list[tuple[str, list[str]]]:
+        """Points and conditions of each group of cases that has points of its own."""
+        return []
 
     def scorecard(self) -> Any:
         """Return the points as a frame, one row per bin or category: column, value, points (at both ends of a bin).
@@ -305,6 +343,15 @@ class PointsRanker(Ranker):
         names = [*self._candidate_names((1.0,)), "mean_test_score"] if results else []
         n = len(results.get("alpha", ()))
         self.cv_results_ = {name: checked_numbers(results[name], (n,), name) for name in names}
+
+
+def _with_parts(step: Step, correction: float) -> Step:
+    """A step that says how many of its points are on the card and how many in the tables of the row's leaf."""
+    if correction == 0:
+        return step
+    parts = (step.contribution - correction, correction)
+    on_card, of_group = (f"{each:+z.2f}".removesuffix(".00") for each in parts)
+    return replace(step, text=f"{step.text} (card {on_card}, {OF_GROUP} {of_group})")
 
 
 SPREAD_ROWS = 20_000

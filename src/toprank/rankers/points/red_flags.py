@@ -543,6 +543,10 @@ class RedFlags(Ranker):
     def _page(self, *, exact: bool = False, full_text: str = FULL_TEXT) -> str:
         return flags_page(self, exact=exact, full_text=full_text)
 
+    def _overview(self, page_text: str, full_text: str) -> str:
+        """The page, which is never long: a parameter limits its rules and columns."""
+        return self._page(full_text=full_text)
+
     def to_plain(self) -> dict[str, Any]:
         """Return the model as plain values for other programs: class, columns, rules, card. `save` keeps everything."""
         check_is_fitted(self)

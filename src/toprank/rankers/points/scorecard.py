@@ -13,7 +13,7 @@ from toprank.data.binned_cases import BinnedCases
 from toprank.rankers.points.additive import AdditiveModel, Rows, Term, fit_additive
 from toprank.rankers.points.card import Card
 from toprank.rankers.points.card_text import FULL_TEXT
-from toprank.rankers.points.pages import START, card_page
+from toprank.rankers.points.pages import card_page
 from toprank.rankers.points.points_ranker import POINTS_CONSTRAINTS, PointsRanker, pays
 
 
@@ -172,7 +172,7 @@ class Scorecard(PointsRanker):
         return self._page(exact=exact, width=width)
 
     def _page(self, *, exact: bool = False, width: int = 100, full_text: str = FULL_TEXT) -> str:
-        return card_page(self, f"{START}.", exact, width, full_text=full_text)
+        return card_page(self, self._start_text, exact, width, full_text=full_text)
 
 
 def fits_by_alpha(

@@ -157,6 +157,9 @@ class ScorecardTree(PointsRanker):
     def _points_of(self, matrix: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         return self.card_tree_.points(matrix)
 
+    def _corrections_of(self, matrix: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        return self.card_tree_.correction_points(matrix)
+
     def _leaf_names(self) -> list[str]:
         """The conditions of each leaf in words; empty without a tree."""
         if self.card_tree_.n_leaves == 1:
@@ -182,7 +185,7 @@ class ScorecardTree(PointsRanker):
 
     def _page(self, *, exact: bool = False, width: int = 100, full_text: str = FULL_TEXT) -> str:
         if self.n_leaves_ == 1:
-            return card_page(self, f"{START}.", exact, width, full_text=full_text)
+            return card_page(self, self._start_text, exact, width, full_text=full_text)
         detail, groups, corrections = EXACT if exact else SHORT, [], self.card_tree_.corrections
         for leaf, correction in enumerate(corrections):
             texts = condition_texts(self.card_tree_.conditions(leaf, self.columns_), exact=exact)
@@ -193,8 +196,24 @@ class ScorecardTree(PointsRanker):
             if len(correction):
                 lines.append(correction.to_text(self.columns_, exact=exact, width=width, indent="  "))
             groups.append("\n".join(lines))
-        start = f"{START} and of the one group of cases at the end that it belongs to."
-        return card_page(self, start, exact, width, groups, corrections, full_text=full_text)
+        return card_page(self, self._start_text, exact, width, groups, corrections, full_text=full_text)
+
+    @property
+    def _start_text(self) -> str:
+        return (
+            f"{START} and of the one group of cases at the end that it belongs to."
+            if self.n_leaves_ > 1
+            else f"{START}."
+        )
+
+    def _groups_in_words(self) -> list[tuple[str, list[str]]]:
+        if self.n_leaves_ == 1:
+            return []
+        tree = self.card_tree_
+        return [
+            (points_text(correction.base), condition_texts(tree.conditions(leaf, self.columns_)))
+            for leaf, correction in enumerate(tree.corrections)
+        ]
 
     def to_plain(self) -> dict[str, Any]:
         """Return the model as plain values for other programs: class, columns, points. `save` keeps everything."""
