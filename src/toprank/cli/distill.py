@@ -103,7 +103,7 @@ def distill(
         given: dict[str, Any] = {} if later is None else {"X_test": later[0], "y_test": later[1]}
         found = distill_models(models[0], models[1], features, values, cv=cv, **given)
     found.student.save(out)
-    note_readings(found.student, terminal)
+    note_readings(found.student, features, terminal)
     note_lone_column(found.student, features, values == pos_label, terminal)
     terminal.finish({"model": str(out), "seconds": round(terminal.seconds, 3)} | found.to_dict())
     if not terminal.quiet:

@@ -117,7 +117,7 @@ def _amounts_in_text(column: polars.Series, model: Any) -> np.ndarray | None:
         return plain.to_numpy()
     own = next((each for each in model.columns_ if each.input_name == column.name and each.form in NUMBER_FORMS), None)
     texts = column.drop_nulls().unique().to_list()
-    form = learn_number_form(texts) if own is None else NumberForm(own.form, own.unit)
+    form = learn_number_form(texts) if own is None else NumberForm.from_column(own)
     if form is None:
         return None
     read = dict(zip(texts, numbers_of(texts, form), strict=True))

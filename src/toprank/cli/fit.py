@@ -264,7 +264,7 @@ def fit_with_progress(
             estimator.set_params(verbose=1)
             stack.enter_context(reported_to(lambda text: update(f"{name}: {text.removeprefix(f'{name}, ')}{first}")))
         estimator.fit(features, values, **validation)
-    note_readings(estimator, terminal)
+    note_readings(estimator, features, terminal)
 
 
 def compiling() -> str:
