@@ -154,6 +154,17 @@ def test_a_model_that_learned_nothing_is_called_so(tmp_path):
     assert "hardly better" not in said
 
 
+def test_few_positives_are_called_too_few_to_tell(tmp_path):
+    rng = np.random.default_rng(0)
+    label = np.arange(300) < 10
+    pl.DataFrame({"a": rng.normal(size=300), "y": label.astype(int)}).write_csv(tmp_path / "h.csv")
+    how = ("--label", "y", "--model", "tree", "-o", tmp_path / "m.toprank")
+    said = " ".join(run("fit", tmp_path / "h.csv", *how).out.split())
+    limit = json.loads(run("fit", tmp_path / "h.csv", *how, "--json").out)["judged"]["random_order_limit"]
+    assert f"a random order often has up to {limit:.3f}: too few to tell if this model helps." in said
+    assert "hardly better" not in said
+
+
 def test_a_tree_of_one_leaf_is_called_a_scorecard(tmp_path):
     alone = "so this model is a scorecard without a tree."
     pruned = fit_cases(tmp_path, "--set", "leaf_score=linear", "--set", "min_samples_leaf=200")

@@ -130,7 +130,7 @@ def _print_judgement(judgement: Judgement, model: str, table: str, terminal: Ter
     terminal.show(Facts([
         ("cases", f"{count(n)}, {count(n_positives)} positive ({percent(n_positives / n)})"),
         ("AP", f"{interval_text(judgement.average_precision)}; a random order has {n_positives / n:.3f}"),
-        *chance_facts(judgement.is_near_chance),
+        *chance_facts(judgement.to_dict()),
         ("AUC", f"{judgement.roc_auc:.3f}"),
     ]))  # fmt: skip
     rows = []
