@@ -33,7 +33,7 @@ from toprank.rankers.points.card_tree import CardTree
 from toprank.rankers.unseen import Fold, HeldOut, Unseen, by_folds, held_out_folds
 from toprank.rankers.validation import check_finite
 from toprank.words.counts import plural
-from toprank.words.numbers import hit_rate_text, lift_text, number_text
+from toprank.words.numbers import expected_rate_text, number_text
 from toprank.words.plain import plain
 
 ALPHAS = (100.0, 30.0, 10.0, 3.0, 1.0)
@@ -84,6 +84,8 @@ class PointsExplanation:
         Columns with their points, most first, without those that have none; base and points add up to the score.
     place : str
         The conditions of the row's leaf, in words; empty without a tree.
+    is_for_new_cases : bool
+        Whether `rate` is that of new cases; else it is that of training.
     """
 
     score: float
@@ -92,6 +94,7 @@ class PointsExplanation:
     lift: float
     steps: tuple[Step, ...]
     place: str = ""
+    is_for_new_cases: bool = True
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values, ready for JSON; non-finite numbers become None."""
@@ -100,8 +103,8 @@ class PointsExplanation:
     def __str__(self) -> str:
         where = [f"points for cases with {self.place}:"] if self.place else []
         lines = [
-            f"score {number_text(self.score, 6)} = {number_text(self.base, 6)} + points; hit rate of such cases "
-            f"{hit_rate_text(self.rate)}, {lift_text(self.lift)} times the rate of all cases",
+            f"score {number_text(self.score, 6)} = {number_text(self.base, 6)} + points; "
+            + expected_rate_text(self.rate, self.lift, is_for_new_cases=self.is_for_new_cases),
             *where,
         ]
         return "\n".join(lines + step_lines(self.steps))
@@ -239,7 +242,13 @@ class PointsRanker(Ranker):
         steps = value_steps(points, self.columns_, matrix, original_values(X, self._input_names))
         return [
             PointsExplanation(
-                float(score[i]), float(base[i]), float(rate[i]), float(rate[i] / self.base_rate_), own, place
+                float(score[i]),
+                float(base[i]),
+                float(rate[i]),
+                float(rate[i] / self.base_rate_),
+                own,
+                place,
+                self.rates_.is_for_new_cases,
             )
             for i, (own, place) in enumerate(zip(steps, places, strict=True))
         ]
