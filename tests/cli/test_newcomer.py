@@ -58,6 +58,26 @@ def test_words_in_every_tenth_cell_are_allowed_and_more_are_not(model, tmp_path)
     assert "held numbers in training but holds text in many.csv: '? 0' in row 1 (counted from 1)." in done.err
 
 
+def test_a_decimal_comma_is_shown_as_it_is_read_and_a_changed_mark_is_noted(tmp_path):
+    rng = np.random.default_rng(0)
+    share = rng.beta(2, 5, 400)
+    label = (share > 0.5).astype(int)
+
+    def write(name, texts):
+        pl.DataFrame({"share": texts, "size": rng.normal(size=400), "y": label}).write_csv(tmp_path / name)
+        return tmp_path / name
+
+    history = write("h.csv", ["0,229", *(f"{each:.3f}".replace(".", ",") for each in share[1:])])
+    done = run("fit", history, "--label", "y", "--model", "tree", "--cv", 0, "-o", tmp_path / "m.toprank")
+    assert "'share' (number written as text, decimal comma: '0,229' = 0.229)" in done.err
+    points = write("points.csv", [f"{each:.3f}" for each in share])
+    noted = run("topk", tmp_path / "m.toprank", points).err
+    assert "400 cells hold none" in noted
+    assert "Hint: write them with the decimal mark of the training table, as in 1.234,56." in noted
+    percent = write("percent.csv", [f"{100 * each:.1f}".replace(".", ",") for each in share])
+    assert "Column 'share' has other values than in training" in run("topk", tmp_path / "m.toprank", percent).err
+
+
 def test_columns_that_lost_their_values_are_noted(model, tmp_path):
     def lost(*names):
         frame = pl.read_csv(tmp_path.joinpath(write_cases(tmp_path / "h.csv")))
@@ -132,6 +152,17 @@ def test_a_model_that_learned_nothing_is_called_so(tmp_path):
         done = json.loads(run("evaluate", tmp_path / "m.toprank", tmp_path / "h.csv", "--label", "noise", "--json").out)
         assert done["is_near_chance"] == ("hardly better" in said)
     said = run("evaluate", tmp_path / "m.toprank", tmp_path / "h.csv", "--label", "clear").out
+    assert "hardly better" not in said
+
+
+def test_few_positives_are_called_too_few_to_tell(tmp_path):
+    rng = np.random.default_rng(0)
+    label = np.arange(300) < 10
+    pl.DataFrame({"a": rng.normal(size=300), "y": label.astype(int)}).write_csv(tmp_path / "h.csv")
+    how = ("--label", "y", "--model", "tree", "-o", tmp_path / "m.toprank")
+    said = " ".join(run("fit", tmp_path / "h.csv", *how).out.split())
+    limit = json.loads(run("fit", tmp_path / "h.csv", *how, "--json").out)["judged"]["random_order_limit"]
+    assert f"a random order often has up to {limit:.3f}: too few to tell if this model helps." in said
     assert "hardly better" not in said
 
 

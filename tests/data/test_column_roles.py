@@ -161,6 +161,7 @@ def test_conditions_on_dates_are_written_as_dates():
         ([f"u{i % 300}" for i in range(N)], "c", None),
         ([f"u{i}" for i in range(N - 30)] + [None] * 30, "c", "identifier"),
         ([f"it was said that number {i % 250} came late again" for i in range(N)], "c", "free text"),
+        ([f"see fax {i % 250} to us" for i in range(N)], "c", "free text"),  # short, too
         (["a fairly long name of a category", "another long name of a category"] * (N // 2), "c", None),
         (["x"] * N, "c", "constant"),
         (["x"] * (N - 1) + [None], "c", None),  # that it is missing may tell

@@ -253,3 +253,19 @@ def test_columns_that_lost_their_values_are_named_in_one_warning():
     ]
     model.decision_function(lost.head(9))  # too few rows to call it a fault
     model.decision_function(X.assign(rare=np.nan))
+
+
+def test_numbers_on_another_scale_are_named():
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame({"amount": rng.lognormal(3, 1, 400), "change": rng.normal(size=400), "alarms": 0.0})
+    X.loc[:90, "alarms"] = 1.0
+    model = RankingTree(max_depth=2).fit(X, X["amount"] > 30)
+    for factor in (0.01, 100.0):
+        with pytest.warns(
+            UserWarning, match="Column 'amount' has other values than in training: its median is"
+        ) as told:
+            model.decision_function(X.assign(amount=factor * X["amount"]))
+        assert len(told) == 1
+    model.decision_function(X.assign(amount=0.01 * X["amount"]).head(9))  # too few rows to call it a fault
+    model.decision_function(X[X["amount"] > X["amount"].quantile(0.95)])  # cases picked by it
+    model.decision_function(X.assign(alarms=5.0))  # nearly all had one value

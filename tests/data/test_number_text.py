@@ -20,6 +20,7 @@ from toprank.data.number_text import (
     read_number,
 )
 from toprank.data.table import read_table
+from toprank.tree.columns import Column
 
 POINT, COMMA = "1,234.56", "1.234,56"
 
@@ -70,6 +71,9 @@ def test_text_that_is_no_number(text):
         (["1.234,56", "12,3", "7"], NumberForm(COMMA, "")),
         (["1,234", "5,678"], NumberForm(POINT, "")),
         (["1,234", "0,5"], NumberForm(COMMA, "")),
+        (["0,103", "0,678"], NumberForm(COMMA, "")),  # 103 and 678 once
+        (["1,234", "12,345", "0,103"], NumberForm(COMMA, "")),
+        (["1.234", "0.103"], NumberForm(POINT, "")),
         (["10 000 EUR", "5 EUR"], NumberForm(POINT, "EUR")),
         (["36 months", "60 months"], NumberForm(POINT, "months")),
         ([str(i) for i in range(21)], NumberForm(POINT, "")),
@@ -97,6 +101,23 @@ def test_a_large_column_is_judged_as_a_small_one():
     assert learn_number_form([*texts, "00273"]) == NumberForm(POINT, "EUR")
     assert learn_number_form([f"code {i}" for i in range(5_000)]) is None
     assert learn_number_form([*(str(i) for i in range(5_000)), "0007"]) is None
+
+
+def test_cells_that_do_not_fit_the_form_of_their_column_are_missing():
+    texts = [*(f"{i},{i}00.5" for i in range(1, 10)), "0,103"]
+    found = learn_number_form(texts)
+    assert found == NumberForm(POINT, "")
+    assert numbers_of(texts[-2:], found) == [9900.5, pytest.approx(math.nan, nan_ok=True)]
+
+
+def test_models_of_older_files_read_cells_as_when_they_were_trained():
+    old = {"name": "share", "kind": "number", "has_missing": False, "form": POINT}
+    column = Column.from_dict(old)
+    assert numbers_of(["0,103"], NumberForm.from_column(column)) == [103.0]
+    assert column.to_dict() == old
+    new = Column("share", form=COMMA)
+    assert Column.from_dict(new.to_dict()) == new
+    assert numbers_of(["0,103"], NumberForm.from_column(new)) == [0.103]
 
 
 def test_other_units_and_words_are_missing():

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from toprank.errors import InputError
-from toprank.metrics import HitRates
+from toprank.metrics import HitRates, average_precision
 from toprank.metrics.hit_rates import (
     KNOTS,
     LARGEST_SPREAD,
@@ -13,6 +13,7 @@ from toprank.metrics.hit_rates import (
     fit_hit_rates,
     on_final_scale,
     random_average_precision,
+    random_order_limit,
 )
 
 NAN = float("nan")
@@ -159,8 +160,6 @@ def test_shares_of_cases_are_kept_in_files_and_checked():
 
 
 def test_the_average_precision_of_a_random_order_is_exact():
-    from toprank.metrics import average_precision
-
     for n, n_positives in ((10, 1), (60, 5), (400, 21)):
         tied = average_precision(np.arange(n) < n_positives, np.zeros(n), ties="expected")
         assert random_average_precision(n, n_positives) == pytest.approx(tied, abs=1e-3)
@@ -172,7 +171,45 @@ def test_average_precision_near_chance(source, deviation):
         return HitRates([0.0, 1.0], [0.1, 0.5], [2000.0, 0.0], 1.0, source, found, deviation)
 
     assert rates(0.06).is_near_chance(0.05, 100)
-    assert not rates(0.30).is_near_chance(0.05, 100)
+    assert not rates(0.08).is_near_chance(0.05, 100)
+    assert not rates(0.08).has_few_positives(0.05, 100)
+    assert rates(0.08).has_few_positives(0.05, 5)
+
+
+@pytest.mark.parametrize(("n", "n_positives", "n_folds"), [(40, 20, 1), (400, 21, 1), (300, 31, 5), (50, 1, 1)])
+def test_a_random_order_exceeds_the_limit_in_one_of_twenty_draws(n, n_positives, n_folds):
+    rng = np.random.default_rng(1)
+    limit = random_order_limit(n, n_positives, n_folds)
+    fold = np.arange(n) % n_folds
+    is_positive = np.zeros(n, bool)
+    is_positive[:n_positives] = True
+    found = []
+    for _ in range(1_000):
+        score = rng.permutation(n)
+        folds = [average_precision(is_positive[fold == f], score[fold == f]) for f in range(n_folds)]
+        found.append(np.mean(folds))
+    assert 0.03 <= np.mean(np.array(found) > limit) <= 0.07
+
+
+@pytest.mark.parametrize(
+    ("found", "n", "n_positives", "is_near"),
+    [(0.053, 2_000, 36, True), (0.053, 10_000, 180, False), (0.112, 4_177, 26, False)],
+)
+def test_models_that_help_are_not_called_near_chance(found, n, n_positives, is_near):
+    """An average precision of 0.112 where a random order has 0.006 was called hardly better than that."""
+    rates = HitRates([0.0, 1.0], [0.0, 0.5], [n, 0.0], 2.0, "5-fold cross-validation", found, 0.01, n_folds=5)
+    assert rates.is_near_chance(n_positives / n, n_positives) == is_near
+
+
+def test_the_number_of_folds_is_kept_in_files():
+    fold = np.arange(300) % 3
+    rng = np.random.default_rng(0)
+    score, is_positive = rng.normal(size=300), rng.random(300) < 0.3
+    rates = fit_hit_rates(score, is_positive, np.ones(300), fold, score, "3-fold cross-validation")
+    arrays = rates.to_arrays()
+    assert HitRates.from_arrays(arrays).n_folds == rates.n_folds == 3
+    del arrays["n_folds"]
+    assert HitRates.from_arrays(arrays).n_folds == 5  # files that do not say
 
 
 def test_rates_of_training_cases_are_never_called_near_chance():

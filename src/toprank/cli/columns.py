@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 import shlex
 from collections.abc import Sequence
@@ -11,9 +12,9 @@ import numpy as np
 
 from toprank.cli.reading import as_numbers
 from toprank.cli.terminal import Terminal
-from toprank.data.number_text import learn_number_form
+from toprank.data.number_text import NumberForm, learn_number_form, numbers_of
 from toprank.errors import InputError
-from toprank.tree.columns import TEXT_FORMS
+from toprank.tree.columns import NUMBER_FORMS, TEXT_FORMS
 from toprank.words.counts import every, plural, row_text
 from toprank.words.nearest import did_you_mean
 
@@ -39,6 +40,9 @@ STRAY_SHARE = 0.5
 
 COLUMNS_NAMED = 10
 """Most columns that a note names."""
+
+CELLS_TRIED = 100
+"""Cells among which such a note looks for an example."""
 
 
 def as_labels(model: Any, is_positive: np.ndarray) -> np.ndarray:
@@ -217,13 +221,28 @@ def note_constants(model: Any, features: polars.DataFrame, terminal: Terminal) -
     )
 
 
-def note_readings(model: Any, terminal: Terminal) -> None:
-    """Add a note on text columns read as dates or numbers."""
+def note_readings(model: Any, features: polars.DataFrame, terminal: Terminal) -> None:
+    """Add a note on text columns read as dates or numbers, with an example of a number."""
     read = [column for column in model.columns_ if column.form in TEXT_FORMS and not column.source]
     if read:
-        listed = ", ".join(f"{column.name!r} ({column.reading_text})" for column in read[:COLUMNS_NAMED])
+        listed = ", ".join(
+            f"{column.name!r} ({column.reading_text}{_example_of(column, features[column.name])})"
+            for column in read[:COLUMNS_NAMED]
+        )
         more = f" and {len(read) - COLUMNS_NAMED:,} more" if len(read) > COLUMNS_NAMED else ""
         terminal.note(f"read from text: {listed}{more}; --set categorical_features=NAME keeps a column as categories.")
+
+
+def _example_of(column: Column, texts: polars.Series) -> str:
+    """Return how the first number that looks different as text is read, such as ": '0,225' = 0.225"."""
+    if column.form not in NUMBER_FORMS:
+        return ""
+    form = NumberForm.from_column(column)
+    for text in texts.drop_nulls().head(CELLS_TRIED).to_list():
+        value = numbers_of([text], form)[0]
+        if not math.isnan(value) and (number := f"{value:.15g}") != text.strip():
+            return f": {text.strip()!r} = {number}"
+    return ""
 
 
 def note_lone_column(model: Any, features: polars.DataFrame, is_positive: np.ndarray, terminal: Terminal) -> None:

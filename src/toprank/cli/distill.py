@@ -104,7 +104,7 @@ def distill(
         found = distill_models(models[0], models[1], features, values, cv=cv, **given)
     found.student.save(out)
     note_constants(found.student, features, terminal)
-    note_readings(found.student, terminal)
+    note_readings(found.student, features, terminal)
     note_lone_column(found.student, features, values == pos_label, terminal)
     terminal.finish({"model": str(out), "seconds": round(terminal.seconds, 3)} | found.to_dict())
     if not terminal.quiet:

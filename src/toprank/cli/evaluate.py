@@ -117,7 +117,7 @@ def _amounts_in_text(column: polars.Series, model: Any) -> np.ndarray | None:
         return plain.to_numpy()
     own = next((each for each in model.columns_ if each.input_name == column.name and each.form in NUMBER_FORMS), None)
     texts = column.drop_nulls().unique().to_list()
-    form = learn_number_form(texts) if own is None else NumberForm(own.form, own.unit)
+    form = learn_number_form(texts) if own is None else NumberForm.from_column(own)
     if form is None:
         return None
     read = dict(zip(texts, numbers_of(texts, form), strict=True))
@@ -130,7 +130,7 @@ def _print_judgement(judgement: Judgement, model: str, table: str, terminal: Ter
     terminal.show(Facts([
         ("cases", f"{count(n)}, {count(n_positives)} positive ({percent(n_positives / n)})"),
         ("AP", f"{interval_text(judgement.average_precision)}; a random order has {n_positives / n:.3f}"),
-        *chance_facts(judgement.is_near_chance),
+        *chance_facts(judgement.to_dict()),
         ("AUC", f"{judgement.roc_auc:.3f}"),
     ]))  # fmt: skip
     rows = []

@@ -274,7 +274,7 @@ def fit_with_progress(
             stack.enter_context(reported_to(lambda text: update(f"{name}: {text.removeprefix(f'{name}, ')}{first}")))
         estimator.fit(features, values, **more)
     note_constants(estimator, features, terminal)
-    note_readings(estimator, terminal)
+    note_readings(estimator, features, terminal)
 
 
 def compiling() -> str:
@@ -299,6 +299,8 @@ def quality_of(model: Any) -> dict[str, Any]:
         "average_precision": rates.average_precision,
         "how": how,
         "is_near_chance": rates.is_near_chance(model.base_rate_, model.n_positives_),
+        "has_few_positives": rates.has_few_positives(model.base_rate_, model.n_positives_),
+        "random_order_limit": rates.random_order_limit(model.base_rate_, model.n_positives_),
     }
 
 
@@ -327,7 +329,7 @@ def report(model: Any, out: Path, judged: dict[str, Any], given: tuple[str, str]
     card = (model.tree_.scoring, model.columns_, model._points_spread) if hasattr(model, "tree_") else None
     inside = scorecard_summary(*card) if card else ""
     alone = no_split_text(model.tree_.n_leaves, inside, getattr(model, "ccp_alpha", None)) if card else ""
-    more = [*inside_facts(inside, alone), ("AP", quality), *chance_facts(judged["is_near_chance"])]
+    more = [*inside_facts(inside, alone), ("AP", quality), *chance_facts(judged)]
     terminal.show(model_card(info, more, card_shares=model._card_shares))
     if rules and not alone:
         terminal.heading(rules_title(len(shown), model.tree_.n_leaves if card else len(rules)))

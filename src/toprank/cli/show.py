@@ -34,6 +34,7 @@ LEAST_OF_CLASS = 10
 """With fewer cases of a class, folds may lack one; that is why a model has no hit rates of new cases."""
 
 NEAR_CHANCE = "This is hardly better than a random order: do not expect a list by this model to help."
+TOO_FEW = "too few to tell if this model helps."
 
 TIES = "About: cases with equal scores have no order; these figures are the mean over all orders."
 NUMBER = re.compile(r"[+-]?[0-9][0-9.,]*")
@@ -444,9 +445,12 @@ def percent_short(n_first: float, n_cases: int) -> str:
     return f"{100 * next(fitting, shares[-1]):.3g} %"
 
 
-def chance_facts(is_near_chance: bool) -> list[tuple[str, str]]:
-    """Return the line below an average precision that says so if it is hardly better than a random order."""
-    return [("", NEAR_CHANCE)] if is_near_chance else []
+def chance_facts(judged: dict[str, Any]) -> list[tuple[str, str]]:
+    """Return the line below an average precision that a random order often has."""
+    if not judged["is_near_chance"]:
+        return []
+    few = f"With so few positives, a random order often has up to {judged['random_order_limit']:.3f}: {TOO_FEW}"
+    return [("", few if judged["has_few_positives"] else NEAR_CHANCE)]
 
 
 def share_text(interval: Any) -> str:

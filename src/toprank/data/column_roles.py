@@ -41,8 +41,8 @@ MIN_ROWS = 50
 TEXT_SAMPLE = 1_000
 """Distinct values used to recognise free text, and rows checked first for repeated numbers."""
 
-MIN_WORDS, MIN_CHARACTERS, MIN_DISTINCT_SHARE = 4, 25, 0.5
-"""Free text has this many words and characters on average, and at least this share of distinct values."""
+MIN_WORDS, MIN_DISTINCT_SHARE = 4, 0.5
+"""Free text has this many words on average, and at least this share of distinct values."""
 
 FILLED_SHARE = 0.5
 """Distinct integers that fill this share of their range count the rows."""
@@ -245,8 +245,7 @@ def _text_left_out(texts: Sequence[Any], n_known: int, n_missing: int) -> str | 
     sample = texts[:: max(1, len(texts) // TEXT_SAMPLE)]
     if len(texts) >= MIN_DISTINCT_SHARE * n_known:
         words = sum(len(text.split()) for text in sample) / len(sample)
-        characters = sum(len(text) for text in sample) / len(sample)
-        if words >= MIN_WORDS and characters >= MIN_CHARACTERS:
+        if words >= MIN_WORDS:
             return FREE_TEXT
     return IDENTIFIER if len(texts) >= NEARLY_ALL * n_known else None
 

@@ -18,11 +18,12 @@ import narwhals as nw
 import numpy as np
 
 from toprank.data.dates import NAMES, days_of_series, days_of_values, part_codes, read_dates
-from toprank.data.number_text import NEARLY_ALL, NumberForm, learn_number_form, numbers_of
+from toprank.data.number_text import NEARLY_ALL, NumberForm, learn_number_form, numbers_of, read_number
 from toprank.data.table import Coded, Table, is_missing, kind_of_value, kind_of_values, read_table
 from toprank.errors import InputError, InputTypeError
 from toprank.tree.columns import NUMBER_FORMS, Column
 from toprank.words.counts import plural
+from toprank.words.numbers import number_text
 
 __all__ = ["ManyCategoriesWarning", "Table", "encode", "is_missing", "read_days", "read_table", "warn_caller"]
 
@@ -30,8 +31,12 @@ PACKAGE = str(Path(__file__).parents[1]) + os.sep
 """Folder of toprank's own files."""
 
 
-EMPTY_ROWS, MOSTLY_MISSING = 10, 0.5
+CHECKED_ROWS, MOSTLY_MISSING = 10, 0.5
 """Rows from which a column without values is worth a warning, unless this share of its training values was missing."""
+
+SHIFT_FACTOR, SHIFT_ROWS = 10.0, 1_000
+"""A column of numbers is worth a warning if nearly all values are outside the usual range, and their median is at least
+so many times as large as that range or as small as the usual value; checked on so many rows."""
 
 
 class ManyCategoriesWarning(UserWarning):
@@ -54,7 +59,8 @@ def encode(table: Table, columns: Sequence[Column]) -> np.ndarray:
     """Float matrix of a table: NaN = missing, unseen category, or unreadable cell.
 
     Columns of the table that no Column uses are ignored. Raises TypeError if a column changed its kind; warns of
-    categories unseen in training, of unreadable cells, and of columns that lost all their values.
+    categories unseen in training, of unreadable cells, of columns that lost all their values, and of numbers on another
+    scale than in training.
     """
     positions = [table.position[column.input_name] for column in columns]
     plain: list[int] = []
@@ -64,21 +70,48 @@ def encode(table: Table, columns: Sequence[Column]) -> np.ndarray:
         (plain if is_plain else others).append(place)
     if plain and not others:
         matrix = table.block(positions)
-        _warn_of_empty(table, positions, columns, matrix)
+        _warn_of_changes(table, positions, columns, matrix)
         return matrix
     matrix = np.empty((len(table), len(columns)), np.float64, order="F")
     table.write_numbers([positions[place] for place in plain], matrix, plain)
     days: dict[int, np.ndarray] = {}
     for place in others:
         matrix[:, place] = _encode_column(table, positions[place], columns[place], days)
-    _warn_of_empty(table, positions, columns, matrix)
+    _warn_of_changes(table, positions, columns, matrix)
     return matrix
+
+
+def _warn_of_changes(table: Table, positions: Sequence[int], columns: Sequence[Column], matrix: np.ndarray) -> None:
+    """Warn of columns that differ from training in a way that suggests a mistake; a few rows show nothing."""
+    if len(table) >= CHECKED_ROWS:
+        _warn_of_empty(table, positions, columns, matrix)
+        _warn_of_other_scales(columns, matrix)
+
+
+def _warn_of_other_scales(columns: Sequence[Column], matrix: np.ndarray) -> None:
+    """Warn of numbers nearly all outside the usual range, by a factor: a unit or a decimal mark may have changed."""
+    sample = matrix[:: max(1, len(matrix) // SHIFT_ROWS)]
+    for place, column in enumerate(columns):
+        usual = column.usual
+        if column.kind != "number" or usual is None or usual.is_one_value:
+            continue
+        values = sample[:, place]
+        values = values[~np.isnan(values)]
+        is_outside = (values < usual.low) | (values > usual.high)
+        if len(values) < CHECKED_ROWS or is_outside.sum() < NEARLY_ALL * len(values):
+            continue
+        middle = float(np.median(values))
+        is_larger = abs(middle) >= SHIFT_FACTOR * max(abs(usual.low), abs(usual.high))
+        if is_larger or abs(usual.value) >= SHIFT_FACTOR * abs(middle):
+            warn_caller(
+                f"Column {column.name!r} has other values than in training: its median is {number_text(middle)}, in "
+                f"training it was {number_text(usual.value)}, and most values were from {number_text(usual.low)} to "
+                f"{number_text(usual.high)}. Hint: has its unit or its decimal mark changed?"
+            )
 
 
 def _warn_of_empty(table: Table, positions: Sequence[int], columns: Sequence[Column], matrix: np.ndarray) -> None:
     """Warn of columns without any value that most training cases had; a join may have failed."""
-    if len(table) < EMPTY_ROWS:
-        return
     names: list[str] = []
     for place in np.flatnonzero(np.isnan(matrix[0])).tolist():
         column, i = columns[place], positions[place]
@@ -204,10 +237,16 @@ def _number_text(table: Table, i: int, column: Column) -> np.ndarray:
     coded = table.coded(i)
     if not kinds <= {"strings"}:
         return _numbers(table, i, column)
-    form = NumberForm(column.form, column.unit)
-    values = table.read_distinct(i, f"{column.form} {column.unit}", lambda texts: numbers_of(texts, form))
-    _warn_of_unread(column, coded, values, "numbers")
+    form = NumberForm.from_column(column)
+    values = table.read_distinct(i, str(form), lambda texts: numbers_of(texts, form))
+    _warn_of_unread(column, coded, values, "numbers", other=_other_mark(form))
     return coded.mapped(values)
+
+
+def _other_mark(form: NumberForm) -> Callable[[str], bool]:
+    """Whether a text is a number with the other decimal mark."""
+    other = next(each for each in NUMBER_FORMS if each != form.form)
+    return lambda text: (read := read_number(text, other)) is not None and read[1] == form.unit
 
 
 def _source_days(table: Table, i: int, column: Column) -> np.ndarray:
@@ -241,18 +280,26 @@ def _kinds(table: Table, i: int) -> set[str]:
     return {"strings"} if table.dtype(i) == nw.String else {kind_of_value(value) for value in table.coded(i).distinct}
 
 
-def _warn_of_unread(column: Column, coded: Coded, values: np.ndarray, what: str) -> None:
-    """Warn of texts that hold no number or date; blank cells are missing without a warning."""
+def _warn_of_unread(
+    column: Column, coded: Coded, values: np.ndarray, what: str, other: Callable[[str], bool] = lambda text: False
+) -> None:
+    """Warn of texts that hold no number or date; blank cells are missing without a warning.
+
+    `other` says whether a text has the other decimal mark than the training table.
+    """
     is_unread = np.isnan(values)
     for place in np.flatnonzero(is_unread).tolist():
         is_unread[place] = bool(coded.distinct[place].strip())
     if is_unread.any():
         unread = [coded.distinct[place] for place in np.flatnonzero(is_unread).tolist()]
         rows = int(coded.counts[is_unread].sum())
+        hint = "fix such cells, or leave them empty."
+        if other(min(unread)):
+            hint = f"write them with the decimal mark of the training table, as in {column.form}."
         warn_caller(
             f"Column {column.input_name!r} is read as {what}, but {plural(rows, 'cell')} "
             f"{'holds' if rows == 1 else 'hold'} none, such as {min(unread)!r}; "
-            f"{'it counts' if rows == 1 else 'they count'} as missing. Hint: fix such cells, or leave them empty."
+            f"{'it counts' if rows == 1 else 'they count'} as missing. Hint: {hint}"
         )
 
 

@@ -1,7 +1,7 @@
 """Numbers and bands written as text: the format of a column, the number in a cell, the order of bands.
 
-"1,234.56", "1.234,56", "10 000 EUR", "12.3 %", "$1,200", "(123)" are numbers. Codes are not: "00273", post codes,
-telephone numbers. Bands are ranges of numbers, such as "15-19", "< 18", "65+" or "(0.5, 10.0]".
+"1,234.56", "1.234,56", "0,103", "10 000 EUR", "12.3 %", "$1,200", "(123)" are numbers. Codes are not: "00273", post
+codes, telephone numbers. Bands are ranges of numbers, such as "15-19", "< 18", "65+" or "(0.5, 10.0]".
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from itertools import pairwise
 from typing import NamedTuple
 
-from toprank.tree.columns import NUMBER_FORMS
+from toprank.tree.columns import NUMBER_FORMS, Column
 
 NEARLY_ALL = 0.9
 """Share of a column's distinct values that must have one form."""
@@ -42,15 +42,22 @@ LEADING_ZERO = re.compile(r"[+-]?0\d+")
 
 
 class NumberForm(NamedTuple):
-    """How the numbers of a column are written: the form, one of `NUMBER_FORMS`, and their unit."""
+    """How the numbers of a column are written: form, unit and zero_groups as in `Column`."""
 
     form: str
     unit: str
+    zero_groups: bool = False
+
+    @classmethod
+    def from_column(cls, column: Column) -> NumberForm:
+        """How a trained model reads the numbers of a column."""
+        return cls(column.form, column.unit, column.zero_groups)
 
 
-def _pattern(decimal: str) -> re.Pattern[str]:
+def _pattern(decimal: str, *, zero_groups: bool) -> re.Pattern[str]:
     group = ("," if decimal == "." else ".") + SPACES
-    digits = rf"\d{{1,3}}(?:(?P<group>[{re.escape(group)}])\d{{3}})(?:(?P=group)\d{{3}})*|\d+"
+    first = r"\d{1,3}" if zero_groups else r"[1-9]\d{0,2}"  # "0,103" has a decimal comma, not a group of thousands
+    digits = rf"{first}(?:(?P<group>[{re.escape(group)}])\d{{3}})(?:(?P=group)\d{{3}})*|\d+"
     number = rf"(?:{digits})(?:{re.escape(decimal)}\d+)?(?:[eE][+-]?\d+)?|{re.escape(decimal)}\d+"
     sign = rf"[{re.escape(SIGNS)}]"
     return re.compile(
@@ -59,11 +66,17 @@ def _pattern(decimal: str) -> re.Pattern[str]:
     )
 
 
-PATTERNS = {form: _pattern(decimal) for form, decimal in zip(NUMBER_FORMS, ".,", strict=True)}
+PATTERNS = {
+    (form, zero_groups): _pattern(decimal, zero_groups=zero_groups)
+    for form, decimal in zip(NUMBER_FORMS, ".,", strict=True)
+    for zero_groups in (False, True)
+}
 
 
-def read_number(text: str, form: str) -> tuple[float, str] | None:
+def read_number(text: str, form: str, *, zero_groups: bool = False) -> tuple[float, str] | None:
     """Return the number in a cell and its unit; None if the cell is not a number.
+
+    `zero_groups` is that of `Column`.
 
     Examples
     --------
@@ -71,8 +84,10 @@ def read_number(text: str, form: str) -> tuple[float, str] | None:
     ((1234.56, ''), (10000.0, 'EUR'), (12.3, '%'))
     >>> read_number("(123)", "1,234.56"), read_number("12 to 15", "1,234.56")
     ((-123.0, ''), None)
+    >>> read_number("0,103", "1.234,56"), read_number("0,103", "1,234.56")
+    ((0.103, ''), None)
     """
-    match = PATTERNS[form].fullmatch(text.strip())
+    match = PATTERNS[form, zero_groups].fullmatch(text.strip())
     if match is None:
         return None
     part = match.groupdict()
@@ -94,9 +109,9 @@ def learn_number_form(distinct: Sequence[str]) -> NumberForm | None:
     """Return how the numbers of a column are written; None if it is not a column of numbers.
 
     Nearly all distinct values must be numbers of one form and one unit. If both forms fit equally well, as for "1,234"
-    alone, the point is the decimal mark. Integers without sign, unit or separator may be codes: they are if one begins
-    with a zero, if the column has few of them, if all have the same length of four digits or more, and if they are very
-    long.
+    alone, the point is the decimal mark; "0,103" beside it makes it the comma. Integers without sign, unit or separator
+    may be codes: they are if one begins with a zero, if the column has few of them, if all have the same length of four
+    digits or more, and if they are very long.
 
     Examples
     --------
@@ -138,7 +153,7 @@ def _learn(distinct: Sequence[str], may_be_few: bool = False) -> NumberForm | No
 
 def numbers_of(distinct: Sequence[str], found: NumberForm) -> list[float]:
     """Return the number in each text, NaN if it has another form or unit."""
-    read = [read_number(text, found.form) for text in distinct]
+    read = [read_number(text, found.form, zero_groups=found.zero_groups) for text in distinct]
     return [math.nan if each is None or each[1] != found.unit else each[0] for each in read]
 
 

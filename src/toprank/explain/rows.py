@@ -19,7 +19,7 @@ from toprank.metrics.hit_rates import HitRates
 from toprank.tree.columns import Category, Column
 from toprank.tree.structure import Tree
 from toprank.words.counts import plural
-from toprank.words.numbers import hit_rate_text, lift_text, number_text
+from toprank.words.numbers import expected_rate_text, number_text
 from toprank.words.plain import plain
 
 WIDTH = 100
@@ -97,9 +97,8 @@ class Explanation:
                 f"in training {number_text(self.positives)} of {number_text(self.n)} cases of this leaf were positive"
             )
         if math.isfinite(self.rate):
-            what = "expected hit rate" if self.is_for_new_cases else "training rate"
-            lift = f", {lift_text(self.lift)} times that of all cases" if math.isfinite(self.lift) else ""
-            known = f"{what} {hit_rate_text(self.rate, is_for_new_cases=self.is_for_new_cases)}{lift}; {known}"
+            rate = expected_rate_text(self.rate, self.lift, is_for_new_cases=self.is_for_new_cases)
+            known = f"{rate}; {known}"
         lines += textwrap.wrap(f"{known}.", WIDTH)
         lines.append("conditions met, and what each adds to the log-odds of a positive:")
         lines += step_lines(self.steps) or ["  none: all cases share this leaf"]
@@ -240,12 +239,14 @@ class VoteExplanation:
     Attributes
     ----------
     score, rate, lift : float
-        Score of the ensemble, hit rate of past cases with such scores, and its ratio to the rate of all cases.
+        Score of the ensemble, hit rate of cases with that score (of new cases if `is_for_new_cases`, else of training),
+        and its ratio to the share of positives in training.
     n_trees : int
     steps : tuple of Step
         Columns by their mean contribution to the log-odds, without those that contribute nothing.
     how : str
         How the trees make the score, in words.
+    is_for_new_cases : bool
     """
 
     score: float
@@ -254,15 +255,16 @@ class VoteExplanation:
     n_trees: int
     steps: tuple[Step, ...]
     how: str = "mean"
+    is_for_new_cases: bool = True
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values, ready for JSON; non-finite numbers become None."""
         return plain(asdict(self))
 
     def __str__(self) -> str:
+        rate = expected_rate_text(self.rate, self.lift, is_for_new_cases=self.is_for_new_cases)
         lines = [
-            f"score {number_text(self.score, 6)}, {self.how} of {plural(self.n_trees, 'tree')}; hit rate of such "
-            f"past cases {hit_rate_text(self.rate)}, {number_text(self.lift, 3)} times the rate of all cases",
+            f"score {number_text(self.score, 6)}, {self.how} of {plural(self.n_trees, 'tree')}; {rate}",
             "columns, and what each adds to the log-odds of a positive, on average over the trees:"
             if self.how != SUM
             else "columns, and what each adds to the score of the mean case:",
@@ -275,7 +277,7 @@ def explain_votes(
     columns: Sequence[Column],
     X: np.ndarray,
     score: np.ndarray,
-    rate: np.ndarray,
+    rates: HitRates,
     base_rate: float,
     weights: np.ndarray | None = None,
     how: str = "mean",
@@ -283,7 +285,7 @@ def explain_votes(
 ) -> list[VoteExplanation]:
     """Explain the score of each row in an ensemble; `weights` and `how` say how the trees vote."""
     contributions = mean_contributions(trees, columns, X, weights)
-    return explain_sums(contributions, columns, X, score, rate, base_rate, len(trees), how, originals)
+    return explain_sums(contributions, columns, X, score, rates, base_rate, len(trees), how, originals)
 
 
 def explain_sums(
@@ -291,14 +293,17 @@ def explain_sums(
     columns: Sequence[Column],
     X: np.ndarray,
     score: np.ndarray,
-    rate: np.ndarray,
+    rates: HitRates,
     base_rate: float,
     n_trees: int,
     how: str,
     originals: Originals | None = None,
 ) -> list[VoteExplanation]:
     """Explain the score of each row by what each of its values contributes, float64 (n, n_features)."""
+    rate, is_for_new_cases = rates.at(score), rates.is_for_new_cases
     return [
-        VoteExplanation(float(score[i]), float(rate[i]), float(rate[i] / base_rate), n_trees, steps, how)
+        VoteExplanation(
+            float(score[i]), float(rate[i]), float(rate[i] / base_rate), n_trees, steps, how, is_for_new_cases
+        )
         for i, steps in enumerate(value_steps(contributions, columns, X, originals))
     ]

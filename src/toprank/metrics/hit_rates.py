@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
+from functools import lru_cache
 
 import numpy as np
 
@@ -39,6 +40,21 @@ LEAST_SPREAD, LARGEST_SPREAD = 2.0, 4.0
 """Bounds of the spread of folds. Few folds say little about it, and the models of folds share most of their cases, so
 they differ less from each other than from a model of other cases."""
 
+CHANCE_LEVEL = 0.95
+"""Share of random orders that an average precision must beat to be better than chance."""
+
+FAR_ABOVE = 1.5
+"""Positives are few if `random_order_limit` is more than so many times the mean of random orders."""
+
+DRAWS, FEWEST_DRAWS, CELLS_DRAWN, MOST_DRAWN = 2_000, 200, 1_000_000, 5_000
+"""Most and fewest random orders drawn, positives drawn in all of them, and in one."""
+
+MOST_FOLDS = 1_000_000
+"""Most folds that a file may claim."""
+
+FILE_FOLDS = 5
+"""Folds of models in older files, which do not say how many they had: the default."""
+
 OF_TRAINING = "training"
 """Source of rates from the training cases of a model: they are optimistic."""
 
@@ -57,17 +73,48 @@ def random_average_precision(n_cases: float, n_positives: float) -> float:
     return ((max(n_positives, 1.0) - 1.0) / (n_cases - 1.0) * (n_cases - harmonic) + harmonic) / n_cases
 
 
-def is_near_chance(lowest: float, n_cases: float, n_positives: float) -> bool:
-    """True if an average precision is not clearly above that of a random order of these cases.
+@lru_cache(maxsize=128)
+def random_order_limit(n_cases: float, n_positives: float, n_folds: int = 1) -> float:
+    """Average precision that a random order of so many cases exceeds in 5 % of the draws.
 
-    `lowest` is the lower end of its interval: whoever has cases to resample takes that of a bootstrap, see `judge`.
+    With folds it is the mean over the folds, which share the cases and the positives equally. Found from `DRAWS` random
+    orders, always the same ones. Weighted cases count as copies. Ties make the average precision of a random order vary
+    less, which is ignored.
 
     Examples
     --------
-    >>> is_near_chance(0.05, 1000, 50), is_near_chance(0.15, 1000, 50)
+    >>> round(random_order_limit(1000, 50), 3), round(random_order_limit(1000, 50, n_folds=5), 3)
+    (0.076, 0.105)
+    """
+    scale = min(1.0, MOST_DRAWN / max(n_positives, 1.0))  # more positives vary less still
+    in_fold = max(1, round(scale * n_cases / n_folds))
+    at_least, more = divmod(max(n_folds, round(scale * n_positives)), n_folds)
+    rng = np.random.default_rng(0)
+    n_draws = int(np.clip(CELLS_DRAWN // (n_folds * at_least), FEWEST_DRAWS, DRAWS))
+    folds = [_draw_random_orders(rng, n_draws, in_fold, at_least + (fold < more)) for fold in range(n_folds)]
+    return float(np.quantile(np.mean(folds, axis=0), CHANCE_LEVEL))
+
+
+def _draw_random_orders(rng: np.random.Generator, n_draws: int, n_cases: int, n_positives: int) -> np.ndarray:
+    """Average precision of random orders: float64 (n_draws,)."""
+    n_positives = min(n_positives, n_cases)
+    # Negatives before, between and after the positives: every order of the cases is equally likely.
+    shares = rng.standard_exponential((n_draws, n_positives + 1))
+    gaps = rng.multinomial(n_cases - n_positives, shares / shares.sum(axis=1, keepdims=True))
+    found = np.arange(1, n_positives + 1)
+    return np.mean(found / (np.cumsum(gaps[:, :-1], axis=1) + found), axis=1)
+
+
+def has_few_positives(n_cases: float, n_positives: float, n_folds: int = 1) -> bool:
+    """True if a random order often has an average precision far above its mean: then only a high one says much.
+
+    Examples
+    --------
+    >>> has_few_positives(1000, 5), has_few_positives(1000, 50)
     (True, False)
     """
-    return lowest <= random_average_precision(n_cases, n_positives)
+    mean = random_average_precision(n_cases / n_folds, max(1.0, n_positives / n_folds))
+    return random_order_limit(n_cases, n_positives, n_folds) > FAR_ABOVE * mean
 
 
 @dataclass(frozen=True, eq=False)
@@ -92,6 +139,8 @@ class HitRates:
     share : float64 array of shape (m,)
         Share of the model's training cases with at least this score, counted, not estimated; that of the unseen cases
         if none is given. A score that no case has has the share of the next one.
+    n_folds : int
+        Folds of which `average_precision` is the mean; 1 without folds.
     """
 
     score: np.ndarray
@@ -102,6 +151,7 @@ class HitRates:
     average_precision: float
     deviation: float
     share: np.ndarray = field(default_factory=lambda: np.zeros(0))
+    n_folds: int = 1
 
     def __post_init__(self) -> None:
         if len(self.share) == 0:
@@ -125,10 +175,10 @@ class HitRates:
         return self.score[np.diff(self.share, append=0.0) < 0]
 
     def is_near_chance(self, base_rate: float, n_positives: float) -> bool:
-        """True if the average precision on unseen cases is not clearly above that of a random order.
+        """True if a random order of the unseen cases often has such an average precision.
 
-        It has to be above it by more than two standard errors of a share of as many cases as there are positives.
-        False for rates of training cases, which say nothing about it.
+        Often means more than 5 %; see `random_order_limit`. False for rates of training cases, which say nothing about
+        it.
 
         Parameters
         ----------
@@ -142,12 +192,21 @@ class HitRates:
         >>> from toprank.metrics import HitRates
         >>> def rates(found):
         ...     return HitRates([0.0, 1.0], [0.1, 0.5], [1000.0, 0.0], 1.0, "5-fold cross-validation", found, 0.04)
-        >>> rates(0.12).is_near_chance(0.1, 100), rates(0.2).is_near_chance(0.1, 100)
+        >>> rates(0.11).is_near_chance(0.1, 100), rates(0.2).is_near_chance(0.1, 100)
         (True, False)
         """
-        error = math.sqrt(self.average_precision * (1.0 - self.average_precision) / max(n_positives, 1.0))
-        lowest, n_cases = self.average_precision - 2.0 * error, max(1.0, n_positives / base_rate)
-        return self.is_for_new_cases and is_near_chance(lowest, n_cases, n_positives)
+        return self.is_for_new_cases and self.average_precision <= self.random_order_limit(base_rate, n_positives)
+
+    def random_order_limit(self, base_rate: float, n_positives: float) -> float:
+        """Average precision that a random order of the unseen cases exceeds in 5 % of the draws."""
+        return random_order_limit(max(1.0, n_positives / base_rate), n_positives, self.n_folds)
+
+    def has_few_positives(self, base_rate: float, n_positives: float) -> bool:
+        """True if the positives are too few to tell a useful order from a random one, unless it is very good.
+
+        Arguments as those of `is_near_chance`.
+        """
+        return has_few_positives(max(1.0, n_positives / base_rate), n_positives, self.n_folds)
 
     def at(self, score: np.ndarray) -> np.ndarray:
         """Expected rate of new cases with these scores, float64."""
@@ -200,9 +259,10 @@ class HitRates:
     def from_arrays(cls, arrays: dict[str, np.ndarray]) -> HitRates:
         """Rates from arrays made by `to_arrays`; checked."""
         numbers = {name: float(arrays[name]) for name in ("spread", "average_precision", "deviation")}
+        n_folds = arrays.get("n_folds", 1 if np.isnan(numbers["deviation"]) else FILE_FOLDS)
         rates = cls(
             arrays["score"], arrays["rate"], arrays["above"], source=str(arrays["source"]),
-            share=arrays.get("share", np.zeros(0)), **numbers,
+            share=arrays.get("share", np.zeros(0)), n_folds=int(n_folds), **numbers,
         )  # fmt: skip
         rules = [
             (rates.score.ndim == 1 and len(rates.score) > 0, "has scores"),
@@ -218,6 +278,7 @@ class HitRates:
              "has an average precision from 0 to 1"),
             (np.isnan(rates.deviation) or 0 <= rates.deviation <= 1, "has a deviation from 0 to 1"),
             (1.0 <= rates.spread <= LARGEST_SPREAD, "has a spread from 1 to 4"),
+            (1 <= rates.n_folds <= MOST_FOLDS, f"has from 1 to {MOST_FOLDS:,} folds"),
         ]  # fmt: skip
         for holds, rule in rules:
             if not holds:
@@ -281,6 +342,7 @@ def fit_hit_rates(
         float(np.mean(precisions)) if precisions else float("nan"),
         float(np.std(precisions, ddof=1)) if len(precisions) > 1 else float("nan"),
         np.zeros(0) if trained_weight is None else _shares(knots, trained, trained_weight),
+        max(1, len(precisions)),
     )
 
 

@@ -96,6 +96,9 @@ class Column:
         Part of a date: "month", "weekday", or "" for the date itself.
     unit : str
         Unit next to numbers written as text, such as "EUR" or "%".
+    zero_groups : bool
+        Whether a group of thousands may start with 0, so that "0,103" is 103 where the point is the decimal mark. True
+        only in files written when all columns were read so.
     has_time : bool
         Whether dates have a time of day; if not, a date is a whole number of days.
     usual : Usual or None
@@ -121,6 +124,7 @@ class Column:
     has_time: bool = False
     usual: Usual | None = None
     is_ordered: bool = False
+    zero_groups: bool = False
 
     @property
     def is_categorical(self) -> bool:
@@ -201,6 +205,8 @@ class Column:
             out["usual"] = list(astuple(self.usual))
         if self.categories is not None:
             out["categories"] = list(self.categories)
+        if self.form in NUMBER_FORMS and not self.zero_groups:  # files that do not say so are older
+            out["zero_groups"] = False
         rest = ("shared", "source", "form", "part", "unit", "has_time", "is_ordered")
         values = {name: getattr(self, name) for name in rest}
         return out | {name: list(v) if isinstance(v, tuple) else v for name, v in values.items() if v}
@@ -211,7 +217,8 @@ class Column:
         texts = {name: data.get(name, "") for name in ("source", "form", "part", "unit")}
         if not all(isinstance(text, str) for text in (data["name"], *texts.values())):
             raise InputError(f"Column {data['name']!r} has a name or a form that is not text.")
-        flags = data["has_missing"], data.get("has_time", False), data.get("is_ordered", False)
+        zero_groups = data.get("zero_groups", texts["form"] in NUMBER_FORMS)
+        flags = data["has_missing"], data.get("has_time", False), data.get("is_ordered", False), zero_groups
         if not all(isinstance(flag, bool) for flag in flags):
             raise InputError(f"Column {data['name']!r} has a flag that is neither true nor false.")
         named = [*data.get("categories", ()), *data.get("shared", ())]
@@ -226,6 +233,7 @@ class Column:
             has_time=bool(data.get("has_time", False)),
             is_ordered=bool(data.get("is_ordered", False)),
             usual=usual,
+            zero_groups=zero_groups,
             **texts,
         )
         is_known = column.form in FORMS and column.part in PARTS and column.kind == data["kind"]

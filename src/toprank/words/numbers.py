@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from decimal import ROUND_FLOOR, ROUND_HALF_EVEN, Context, Decimal
 
@@ -19,6 +20,14 @@ MOST_RATE = 0.99
 """Larger estimates of a hit rate for new cases are shown as `ALMOST_SURE`: no estimate makes a case certain."""
 
 ALMOST_SURE = "> 99 %"
+
+LEAST_RATE = 0.001
+"""Smaller hit rates are shown as `ALMOST_NONE`: no table has the cases to tell them apart."""
+
+ALMOST_NONE = "< 0.1 %"
+
+LEAST_LIFT = 0.01
+"""Explanations do not show smaller lifts."""
 
 
 def rounded(value: float, digits: int = DIGITS, *, down: bool = False) -> Decimal:
@@ -64,12 +73,30 @@ def hit_rate_text(rate: float, shown: Callable[[float], str] = percent_text, *, 
 
     Examples
     --------
-    >>> hit_rate_text(0.294), hit_rate_text(0.9951), hit_rate_text(1.0)
-    ('29.4 %', '> 99 %', '> 99 %')
-    >>> hit_rate_text(1.0, is_for_new_cases=False)
-    '100 %'
+    >>> hit_rate_text(0.294), hit_rate_text(0.9951), hit_rate_text(1.0), hit_rate_text(7.6e-13)
+    ('29.4 %', '> 99 %', '> 99 %', '< 0.1 %')
+    >>> hit_rate_text(1.0, is_for_new_cases=False), hit_rate_text(0.0)
+    ('100 %', '0 %')
     """
-    return ALMOST_SURE if is_for_new_cases and rate > MOST_RATE else shown(rate)
+    if is_for_new_cases and rate > MOST_RATE:
+        return ALMOST_SURE
+    return ALMOST_NONE if 0 < rate < LEAST_RATE else shown(rate)
+
+
+def expected_rate_text(rate: float, lift: float, *, is_for_new_cases: bool) -> str:
+    """Return the hit rate of cases with one score in words, and its lift if that is known.
+
+    Examples
+    --------
+    >>> expected_rate_text(0.294, 14.7, is_for_new_cases=True)
+    'expected hit rate 29.4 %, 14.7 times that of all cases'
+    >>> expected_rate_text(1e-20, 1e-18, is_for_new_cases=False)
+    'training rate < 0.1 %, less than 0.01 times that of all cases'
+    """
+    what = "expected hit rate" if is_for_new_cases else "training rate"
+    times = f"less than {LEAST_LIFT}" if lift < LEAST_LIFT else lift_text(lift)
+    compared = f", {times} times that of all cases" if math.isfinite(lift) else ""
+    return f"{what} {hit_rate_text(rate, is_for_new_cases=is_for_new_cases)}{compared}"
 
 
 def lift_text(lift: float) -> str:

@@ -22,7 +22,7 @@ from toprank.metrics import (
     roc_auc,
 )
 from toprank.metrics.at_k import cases_of_share
-from toprank.metrics.hit_rates import HitRates, is_near_chance
+from toprank.metrics.hit_rates import HitRates, has_few_positives, random_order_limit
 from toprank.rankers.alerts import count_of_alerts
 
 DEPTHS = (0.01, 0.02, 0.05, 0.10)
@@ -142,8 +142,18 @@ class Judgement:
 
     @property
     def is_near_chance(self) -> bool:
-        """True if the average precision is not clearly above that of a random order."""
-        return is_near_chance(self.average_precision.low, self.n_cases, self.n_positives)
+        """True if a random order of these cases often, in more than 5 %, has such an average precision."""
+        return self.average_precision.value <= self.random_order_limit
+
+    @property
+    def random_order_limit(self) -> float:
+        """Average precision that a random order of these cases exceeds in 5 % of the draws."""
+        return random_order_limit(self.n_cases, self.n_positives)
+
+    @property
+    def has_few_positives(self) -> bool:
+        """True if the positives are too few to tell a useful order from a random one, unless it is very good."""
+        return has_few_positives(self.n_cases, self.n_positives)
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values; `chosen` only if there is a chosen point."""
@@ -152,6 +162,8 @@ class Judgement:
             "n_positives": self.n_positives,
             "average_precision": asdict(self.average_precision),
             "is_near_chance": self.is_near_chance,
+            "has_few_positives": self.has_few_positives,
+            "random_order_limit": self.random_order_limit,
             "roc_auc": self.roc_auc,
             "at_k": [each.to_dict() for each in self.at_k],
             "gains": self.gains.to_dict(),
@@ -192,7 +204,8 @@ def judge(
     >>> judgement.n_cases, judgement.at_k[0].k
     (666, 50)
     >>> sorted(judgement.to_dict())
-    ['at_k', 'average_precision', 'gains', 'is_near_chance', 'is_training_data', 'n_cases', 'n_positives', 'roc_auc']
+    ['at_k', 'average_precision', 'gains', 'has_few_positives', 'is_near_chance', 'is_training_data', 'n_cases',
+     'n_positives', 'random_order_limit', 'roc_auc']
     """
     is_positive = positives_of(model, y, "judge")
     score = model.decision_function(X)

@@ -229,9 +229,8 @@ class AdditiveRanker(Ranker):
         """Explain the score of each row: what each column adds to it, as exact Shapley values of the trees."""
         matrix = self._encode(X)
         score = self._score_rows(matrix, Threads())
-        rate = self.rates_.at(score)
-        originals = original_values(X, self._input_names)
-        return explain_sums(*self._score_parts(matrix), score, rate, self.base_rate_, len(self.trees_), SUM, originals)
+        originals, n_trees = original_values(X, self._input_names), len(self.trees_)
+        return explain_sums(*self._score_parts(matrix), score, self.rates_, self.base_rate_, n_trees, SUM, originals)
 
     @property
     def n_rounds_(self) -> int:

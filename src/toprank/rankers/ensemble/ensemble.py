@@ -135,10 +135,10 @@ class Ensemble(BinnedRanker):
         """Explain the score of each row: the contribution of each column, averaged over the trees."""
         matrix = self._encode(X)
         score = self._score_rows(matrix, Threads())
-        rate, how = self.rates_.at(score), (self._tree_weights(), self._how())
+        how = self._tree_weights(), self._how()
         originals = original_values(X, self._input_names)
         return explain_votes(
-            self.trees_, self.columns_, matrix, score, rate, self.base_rate_, *how, originals=originals
+            self.trees_, self.columns_, matrix, score, self.rates_, self.base_rate_, *how, originals=originals
         )
 
     def to_text(self, tree: int = 0, *, exact: bool = False) -> str:

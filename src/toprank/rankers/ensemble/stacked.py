@@ -35,7 +35,7 @@ from toprank.rankers.validation import check_shares_table
 from toprank.register import BY_NAME
 from toprank.tree.weights import integer_weights
 from toprank.words.counts import plural
-from toprank.words.numbers import hit_rate_text, number_text
+from toprank.words.numbers import expected_rate_text, number_text
 from toprank.words.plain import plain
 
 DEFAULT_MEMBERS = (
@@ -129,7 +129,9 @@ class StackExplanation:
     Attributes
     ----------
     score, rate, lift : float
-        Score of the stack, hit rate of cases with such scores, and its ratio to the rate of all cases.
+        Score of the stack, hit rate of cases with that score (of new cases if `is_for_new_cases`, else of training),
+        and its ratio to the share of positives in training.
+    is_for_new_cases : bool
     members : tuple of MemberShare
     steps : tuple of Step
         Columns by their contribution: those of the members, in log-odds, times the members' weights. Columns that
@@ -139,6 +141,7 @@ class StackExplanation:
     score: float
     rate: float
     lift: float
+    is_for_new_cases: bool
     members: tuple[MemberShare, ...]
     steps: tuple[Step, ...]
 
@@ -150,8 +153,8 @@ class StackExplanation:
         terms = [f"{number_text(each.weight, 3)} x {number_text(each.log_odds, 3)} of {each.name}"
                  for each in self.members]  # fmt: skip
         lines = [
-            f"score {number_text(self.score, 6)}; hit rate of such past cases {hit_rate_text(self.rate)}, "
-            f"{number_text(self.lift, 3)} times the rate of all cases",
+            f"score {number_text(self.score, 6)}; "
+            + expected_rate_text(self.rate, self.lift, is_for_new_cases=self.is_for_new_cases),
             f"log-odds of the members: {', '.join(terms)}",
             "columns, and what each adds to the log-odds of a positive, weighted over the members:",
         ]
@@ -370,8 +373,8 @@ class StackedRanker(Ranker):
         for i, steps in enumerate(value_steps(contributions, self.columns_, matrix, originals)):
             members = [MemberShare(name, float(own), float(weight)) for name, own, weight
                        in zip(self.members_, log_odds[i], self.blend_.weights, strict=True)]  # fmt: skip
-            lift = float(rate[i] / self.base_rate_)
-            out.append(StackExplanation(float(score[i]), float(rate[i]), lift, tuple(members), steps))
+            lift, is_new = float(rate[i] / self.base_rate_), self.rates_.is_for_new_cases
+            out.append(StackExplanation(float(score[i]), float(rate[i]), lift, is_new, tuple(members), steps))
         return out
 
     @property

@@ -18,7 +18,7 @@ from toprank.rankers.neighbours.search import Neighbours
 from toprank.rankers.neighbours.space import Space
 from toprank.tree.columns import Category, Column
 from toprank.words.counts import plural
-from toprank.words.numbers import hit_rate_text, lift_text, number_text
+from toprank.words.numbers import expected_rate_text, number_text
 from toprank.words.plain import plain
 from toprank.words.wording import SHORT
 
@@ -127,12 +127,8 @@ class NeighbourExplanation:
         return plain(asdict(self))
 
     def __str__(self) -> str:
-        what = "expected hit rate" if self.is_for_new_cases else "training rate"
-        lines = [
-            f"score {number_text(self.score, 6)}, {what} "
-            f"{hit_rate_text(self.rate, is_for_new_cases=self.is_for_new_cases)}, "
-            f"{lift_text(self.lift)} times that of all cases"
-        ]
+        rate = expected_rate_text(self.rate, self.lift, is_for_new_cases=self.is_for_new_cases)
+        lines = [f"score {number_text(self.score, 6)}, {rate}"]
         for title, cases in (
             ("nearest known positives:", self.positives),
             ("nearest known negatives:", self.negatives),

@@ -34,7 +34,7 @@ from toprank.rankers.points.pages import OVERVIEW_LINES, START, card_overview
 from toprank.rankers.unseen import Fold, HeldOut, Unseen, by_folds, held_out_folds
 from toprank.rankers.validation import check_finite
 from toprank.words.counts import plural
-from toprank.words.numbers import hit_rate_text, lift_text, number_text
+from toprank.words.numbers import expected_rate_text, number_text
 from toprank.words.plain import plain
 
 ALPHAS = (100.0, 30.0, 10.0, 3.0, 1.0)
@@ -91,6 +91,8 @@ class PointsExplanation:
         The conditions of the row's leaf, in words; empty without a tree.
     of_place : float
         Points that all cases of the leaf have, part of `base`; 0 without a tree.
+    is_for_new_cases : bool
+        Whether `rate` is that of new cases; else it is that of training.
     """
 
     score: float
@@ -100,6 +102,7 @@ class PointsExplanation:
     steps: tuple[Step, ...]
     place: str = ""
     of_place: float = 0.0
+    is_for_new_cases: bool = True
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values, ready for JSON; non-finite numbers become None."""
@@ -107,9 +110,8 @@ class PointsExplanation:
 
     def __str__(self) -> str:
         start = self.base - self.of_place
-        head = (
-            f"score {number_text(self.score, 6)} = {number_text(start, 6)} + points; hit rate of such cases "
-            f"{hit_rate_text(self.rate)}, {lift_text(self.lift)} times the rate of all cases"
+        head = f"score {number_text(self.score, 6)} = {number_text(start, 6)} + points; " + expected_rate_text(
+            self.rate, self.lift, is_for_new_cases=self.is_for_new_cases
         )
         group = Step("", None, self.of_place, f"{OF_GROUP}: {self.place}")
         lines = [head, *step_lines([*([group] if self.place else []), *self.steps])]
@@ -257,7 +259,7 @@ class PointsRanker(Ranker):
             PointsExplanation(
                 float(score[i]), float(base[i]), float(rate[i]), float(rate[i] / self.base_rate_),
                 tuple(_with_parts(step, float(corrections[i, feature[step.feature]])) for step in own), place,
-                float(of_place[i]),
+                float(of_place[i]), self.rates_.is_for_new_cases,
             )
             for i, (own, place) in enumerate(zip(steps, places, strict=True))
         ]  # fmt: skip

@@ -383,7 +383,12 @@ class RedFlags(Ranker):
             ]
             steps = sorted([*of_flags, *of_values], key=lambda step: -step.contribution)
             lift = float(rate[i] / self.base_rate_)
-            out.append(PointsExplanation(float(score[i]), self.card_.base, float(rate[i]), lift, tuple(steps)))
+            out.append(
+                PointsExplanation(
+                    float(score[i]), self.card_.base, float(rate[i]), lift, tuple(steps),
+                    is_for_new_cases=self.rates_.is_for_new_cases,
+                )
+            )  # fmt: skip
         return out
 
     @property
