@@ -243,6 +243,49 @@ def test_interrupted_folds_choose_among_the_rounds_so_far(audit, monkeypatch):
 
 
 @pytest.mark.parametrize(
+    ("blend", "n_starts", "what"),
+    [("auto", 3, "folds without the surrogate were interrupted"), (0.8, 2, "interrupted after its folds")],
+    ids=["second pass", "last fit"],
+)
+def test_an_interrupt_while_boosters_are_set_up_keeps_what_folds_have_found(audit, monkeypatch, blend, n_starts, what):
+    """Before the first round of the second pass, or of the last fit, Ctrl-C lost the finished folds."""
+    settings = {"cv": 2, "blend": blend, "on_interrupt": "keep", **QUICK}
+    expected = SGBAP(**settings | {"blend": 0.8}).fit(audit.X, audit.y)
+    start, left = SGBAP._start, [n_starts]
+
+    def interrupted(self, *args):
+        left[0] -= 1
+        if left[0] == -1:
+            raise KeyboardInterrupt
+        return start(self, *args)
+
+    monkeypatch.setattr(SGBAP, "_start", interrupted)
+    with pytest.warns(UserWarning, match=what):
+        model = SGBAP(**settings).fit(audit.X, audit.y)
+    assert model.blend_ == 0.8
+    assert np.array_equal(model.decision_function(audit.X), expected.decision_function(audit.X))
+    assert model.rates_.is_for_new_cases
+    left[0] = n_starts
+    with pytest.raises(KeyboardInterrupt):
+        SGBAP(**settings | {"on_interrupt": "raise"}).fit(audit.X, audit.y)
+
+
+def test_an_interrupt_while_folds_are_read_off_keeps_them(audit, monkeypatch):
+    scorer, n_calls = SGBAP._scorer, []
+
+    def interrupted(self, *args):
+        n_calls.append(1)
+        if len(n_calls) == 2:
+            raise KeyboardInterrupt
+        return scorer(self, *args)
+
+    monkeypatch.setattr(SGBAP, "_scorer", interrupted)
+    with pytest.warns(UserWarning, match="interrupted after its folds"):
+        model = SGBAP(cv=2, blend=0.8, on_interrupt="keep", **QUICK).fit(audit.X, audit.y)
+    assert model.rates_.is_for_new_cases
+
+
+@pytest.mark.parametrize(
     "text",
     [b"", b"{}", b"[]", b"\xff", b'{"learner": {"learner_model_param": {"base_score": "1"}}}',
      b'{"learner": {"learner_model_param": {"base_score": "0"}, "gradient_booster": {"model": {"trees": []}}}}'],

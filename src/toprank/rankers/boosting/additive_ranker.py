@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from numbers import Integral, Real
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
@@ -30,6 +30,8 @@ from toprank.rankers.unseen import Fold, HeldOut, Unseen, by_folds, held_out_fol
 from toprank.tree.additive import AdditiveTrees
 from toprank.tree.columns import Column
 from toprank.words.counts import plural
+
+Result = TypeVar("Result")
 
 COVER_ROWS = 20_000
 """Training rows, drawn at random, that explanations take means over."""
@@ -141,7 +143,9 @@ class AdditiveRanker(Ranker):
         if folds:
             followed = self._follow_folds(data, folds, threads)
             n_rounds, unseen, self.learning_curve_ = followed.n_rounds, followed.unseen, followed.curve
-        self._grow(data, n_rounds, threads)
+            self._again_if_interrupted(lambda: self._grow(data, n_rounds, threads))
+        else:
+            self._grow(data, n_rounds, threads)
         rows = data.sample(COVER_ROWS)
         self.trees_ = self.trees_.with_cover(data.X[rows], weights_of(data)[rows])
         return unseen
@@ -182,6 +186,10 @@ class AdditiveRanker(Ranker):
                 raise
             warnings.warn(KEPT.format(min(len(run.precision) for run in runs)), stacklevel=5)
             is_complete = False
+        return self._again_if_interrupted(lambda: self._read_off(runs, is_complete))
+
+    def _read_off(self, runs: list[FoldRun], is_complete: bool) -> Followed:
+        """The best number of rounds, and the held-out cases scored after it."""
         n_rounds = min(len(run.precision) for run in runs)
         curves = np.array([run.precision[:n_rounds] for run in runs])
         top = np.array([run.precision_at_k[:n_rounds] for run in runs])
@@ -206,6 +214,16 @@ class AdditiveRanker(Ranker):
             if self.on_interrupt != "keep" or not has_result():
                 raise
             warnings.warn(f"{what} was interrupted: the model has the trees grown so far.", stacklevel=6)
+
+    def _again_if_interrupted(self, step: Callable[[], Result]) -> Result:
+        """Do a step behind rounds that are to be kept; begin it again if Ctrl-C ended it without a result."""
+        try:
+            return step()
+        except KeyboardInterrupt:
+            if self.on_interrupt != "keep":
+                raise
+            warnings.warn(AFTER_FOLDS, stacklevel=7)
+        return step()
 
     # --- scoring and explaining ---------------------------------------------------------------------------------
 
@@ -281,6 +299,8 @@ def _curve_from(arrays: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
         raise InputError("Its learning curve is not a list of rates per round.")
     return _curve(*parts)
 
+
+AFTER_FOLDS = "The fit was interrupted after its folds: it goes on with what they found. Ctrl-C again ends it."
 
 KEPT = (
     "The folds were interrupted after {:,} rounds: the number of trees is the best so far. Ctrl-C again ends the last "
