@@ -1,5 +1,7 @@
 """SGBAP: XGBoost's trees with our scores, rounds by folds, reasons that add up, interruptions."""
 
+import math
+
 import numpy as np
 import pytest
 import xgboost
@@ -7,9 +9,9 @@ import xgboost
 from ranker_cases import make_cases
 from toprank import SGBAP, InputError, load
 from toprank.datasets import make_audit
-from toprank.metrics import average_precision
+from toprank.metrics import average_precision, precision_at_k
 from toprank.rankers.boosting import booster, rounds
-from toprank.rankers.boosting.additive_ranker import best_round
+from toprank.rankers.boosting.additive_ranker import FoldRun, best_round
 from toprank.rankers.boosting.losses import ExponentialAP, SigmoidAP, Slopes
 from toprank.rankers.boosting.rounds import Rounds, in_fixed_point
 from toprank.rankers.boosting.xgboost_trees import largest_below, trees_from_json
@@ -80,6 +82,23 @@ def test_the_number_of_rounds_is_the_best_of_the_learning_curve(model):
     assert curve["round"].tolist() == list(range(1, len(curve["round"]) + 1))
     assert model.n_rounds_ == min(round(1.25 * best_round(curve["average_precision"])), model.n_estimators)
     assert np.all((curve["precision_at_k"] >= 0) & (curve["precision_at_k"] <= 1))
+
+
+@pytest.mark.parametrize("budget", [60, 0.01])
+def test_the_learning_curve_has_precision_within_the_budget(audit, monkeypatch, budget):
+    """k was the number of positives, whatever the budget."""
+    held_out = []
+    step = FoldRun.step
+
+    def watched(run):
+        step(run)
+        held_out.append((run._data.is_positive[run._fold.held_out], run.growing.other_score.copy()))
+
+    monkeypatch.setattr(FoldRun, "step", watched)
+    model = SGBAP(cv=2, blend=0.8, budget=budget, **QUICK).fit(audit.X, audit.y)
+    share = budget / len(audit.y) if isinstance(budget, int) else budget
+    expected = [precision_at_k(y, score, k=math.ceil(share * len(y))) for y, score in held_out[-2:]]
+    assert model.learning_curve_["precision_at_k"][-1] == pytest.approx(np.mean(expected))
 
 
 def test_folds_stop_early(audit):

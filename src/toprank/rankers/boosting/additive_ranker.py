@@ -15,6 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from toprank._compat import Interval, StrOptions
 from toprank._core.threads import Threads
+from toprank.budget import cases_of_budget
 from toprank.data.cases import Cases
 from toprank.data.encoding import original_values
 from toprank.errors import InputError
@@ -113,7 +114,7 @@ class AdditiveRanker(Ranker):
         Number of trees.
     learning_curve_ : dict of arrays
         "round", and "average_precision" and "precision_at_k" of held-out cases after it, means over the folds; k is the
-        number of positives. Empty with cv=0.
+        `budget`, scaled to the held-out cases, or the number of positives without one. Empty with cv=0.
     """
 
     _fits_training_closely = True
@@ -165,8 +166,12 @@ class AdditiveRanker(Ranker):
 
     def _follow_folds(self, data: Cases, folds: list[Fold], threads: Threads) -> Followed:
         """Boost in all folds side by side until held-out cases gain nothing more."""
+        share = None
+        if self.budget is not None:
+            share = cases_of_budget(self.budget, self.n_cases_, self.n_positives_) / self.n_cases_
         runs = [
-            FoldRun(data, fold, self._start(data, fold.inside, fold.weight, threads, fold.held_out)) for fold in folds
+            FoldRun(data, fold, self._start(data, fold.inside, fold.weight, threads, fold.held_out), share)
+            for fold in folds
         ]
         patience = self.early_stopping_rounds or self.n_estimators
         steps = progress(range(self.n_estimators), self.n_estimators, "folds", self.verbose > 0, lambda: note)
@@ -314,10 +319,13 @@ def weights_of(data: Cases) -> np.ndarray:
 
 
 class FoldRun:
-    """Trees of one fold, and how well they rank the held-out cases after every round."""
+    """Trees of one fold, and how well they rank the held-out cases after every round.
 
-    def __init__(self, data: Cases, fold: Fold, growing: Growing):
-        self._data, self._fold, self.growing = data, fold, growing
+    `share` is that of the cases that can be checked; None: as many as there are positives.
+    """
+
+    def __init__(self, data: Cases, fold: Fold, growing: Growing, share: float | None = None):
+        self._data, self._fold, self.growing, self._share = data, fold, growing, share
         self.precision: list[float] = []
         self.precision_at_k: list[float] = []
 
@@ -326,7 +334,11 @@ class FoldRun:
         self.growing.step()
         held_out, score = self._fold.held_out, self.growing.other_score
         is_positive, weight = self._data.is_positive[held_out], self._fold.weight[held_out]
-        self.precision_at_k.append(precision_at_k(is_positive, score, k=int(is_positive.sum())))
+        if self._share is None:
+            at_k = precision_at_k(is_positive, score, k=int(is_positive.sum()))
+        else:
+            at_k = precision_at_k(is_positive, score, k=self._share, of="cases", sample_weight=weight)
+        self.precision_at_k.append(at_k)
         self.precision.append(average_precision(is_positive, score, sample_weight=weight))
 
     def held_out(self, score: Callable[[np.ndarray], np.ndarray]) -> HeldOut:

@@ -98,7 +98,8 @@ class SGBAP(WarmBooster):
     init_ : estimator or None
         The fitted `init`.
     learning_curve_ : dict of arrays
-        Average precision and precision at k of held-out cases after each round.
+        Average precision and precision at k of held-out cases after each round; k is the budget, scaled to the held-out
+        cases, or the number of positives without one.
     booster_ : xgboost.Booster
         The model for XGBoost's own tools.
     rates_, cutoff_, columns_, classes_
