@@ -2,6 +2,7 @@
 
 import json
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import polars as pl
@@ -10,6 +11,8 @@ import pytest
 import toprank
 from cli_files import case_lines, fit_cases, run, save_classifier, write_cases
 from toprank.cli.app import app
+from toprank.metrics import Interval
+from toprank.workflow import distill as workflow_distill
 
 
 @pytest.fixture(scope="module")
@@ -101,11 +104,23 @@ def test_distill_reports_and_writes_the_student(folder, tmp_path):
     assert "trained on 225 cases of history.csv judged on 75 cases held out of history.csv, " in said
     assert re.search(r"fidelity \d[\d.]* % of the teacher's first 20 cases are among the student's", said)
     assert re.search(
-        r"CostTree, the teacher \d\.\d{3} RankingTree, taught \d\.\d{3} RankingTree, without a teacher", said
+        r"CostTree, the teacher \d\.\d{3} RankingTree, taught \d\.\d{3} RankingTree, as `toprank fit` makes it \d", said
     )
+    assert re.search(r"Gain of the taught model: [+-]\d\.\d{3} \(95 % interval [+-]", said)
     assert f"toprank topk {out} NEW_CASES.csv --k 20 --id case_id -o alerts.csv" in said
     student = toprank.load(out)
     assert (student.max_depth, student.budget, student.rates_.source) == (2, 20, "3-fold cross-validation")
+
+
+@pytest.mark.parametrize(("high", "is_advised"), [(-0.01, True), (0.01, False)])
+def test_distill_advises_against_a_teacher_only_if_it_is_clearly_worse(folder, tmp_path, monkeypatch, high, is_advised):
+    def worse(*args, **given):
+        return replace(workflow_distill(*args, **given), gain=Interval(-0.05, -0.1, high, 0.95))
+
+    monkeypatch.setattr("toprank.workflow.distill", worse)
+    done = run("distill", folder / "history.csv", *TAUGHT, "-o", tmp_path / "s.toprank")
+    assert ("better as `toprank fit` makes it" in done.out) is is_advised
+    assert ("may be chance" in done.out) is not is_advised
 
 
 def test_distill_reports_on_later_cases(folder, tmp_path):

@@ -5,6 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from toprank.explain.conditions import Condition
 from toprank.explain.values import originals_by_feature, value_of, value_text
 from toprank.tree.columns import Column, Usual
 
@@ -15,6 +16,14 @@ def number(name="x", *, value=5.0, low=1.0, high=9.0, share=0.1, missing=0.0, **
     return Column(name, usual=Usual(value, low, high, share, missing), **column)
 
 
+@pytest.mark.parametrize(("value", "expected"), [(9302, "x = 9302 (> 8400)"), (10_869, "x = 10,869 (> 8400)")])
+def test_numbers_read_alike_in_values_and_in_conditions(value, expected):
+    """The same amount was 9302 in a red flag and 9,302 in `explain`."""
+    column = Column("x")
+    assert value_text(column, value, low=8400) == expected
+    assert Condition(0, column, low=8400, missing=False).text(value) == expected
+
+
 @pytest.mark.parametrize(
     ("column", "value", "bounds", "expected"),
     [
@@ -22,7 +31,7 @@ def number(name="x", *, value=5.0, low=1.0, high=9.0, share=0.1, missing=0.0, **
         (number(high=9.123), 12345.0, {}, "x = 12,345 (usually at most 9.2)"),
         (number(high=9.123), 9.15, {}, "x = 9.15 (usually at most 9.13)"),
         (number(high=3_250_850), 9_124_400, {}, "x = 9,124,400 (usually at most 3,260,000)"),
-        (number(value=1994, low=1993, high=1995), 1996, {}, "x = 1,996 (usually at most 1,995)"),
+        (number(value=1994, low=1993, high=1995), 1996, {}, "x = 1996 (usually at most 1995)"),
         (number(), 3.0, {"high": 3.75}, "x = 3 (<= 3.75, median 5)"),
         (number(), 6.0, {"low": 4, "high": 7}, "x = 6 (> 4, median 5)"),
         (number(), 4.5, {"low": 4, "high": 7}, "x = 4.5 (<= 7, median 5)"),

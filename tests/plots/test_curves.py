@@ -18,10 +18,16 @@ def model():
 def test_it_shows_the_curve_of_a_booster(model):
     display = LearningCurveDisplay.from_estimator(model)
     assert display.chosen == best_round(model.learning_curve_["average_precision"])
-    assert display.methods == ["average precision", "precision at k"]
+    assert display.methods == ["average precision", "precision at k = positives"]
     np.testing.assert_array_equal(display.values["average precision"], model.learning_curve_["average_precision"])
     again = LearningCurveDisplay.from_frame(display.frame(), chosen=display.chosen)
-    np.testing.assert_array_equal(again.values["precision at k"], display.values["precision at k"])
+    for name in display.methods:
+        np.testing.assert_array_equal(again.values[name], display.values[name])
+
+
+def test_it_says_which_k():
+    model = SGBAP(n_estimators=2, cv=2, random_state=0, budget=20).fit(*make_cases(300))
+    assert LearningCurveDisplay.from_estimator(model).methods[1] == "precision at k = budget"
 
 
 def test_all_is_inside_and_nothing_overlaps(model):

@@ -8,15 +8,17 @@ import pandas as pd
 import polars as pl
 import pytest
 from sklearn.base import clone
+from sklearn.dummy import DummyClassifier
 from sklearn.model_selection import StratifiedKFold, StratifiedShuffleSplit, TimeSeriesSplit
 
 from ranker_cases import make_cases
-from toprank import KNN, CostTree, MetaAP, MetaAPForest, RankingTree, TreeRank, distill, load
+from toprank import KNN, CostTree, MetaAP, MetaAPForest, RankingTree, RedFlags, TreeRank, distill, load
 from toprank._core.threads import Threads
 from toprank.datasets import make_audit
 from toprank.errors import InputError, InputTypeError
 from toprank.metrics import average_precision
 from toprank.rankers.neighbours.mixing import mix_neighbours
+from toprank.rankers.progress import reported_to
 from toprank.rankers.unseen import held_out_folds
 from toprank.workflow.distilling import Lesson
 
@@ -88,6 +90,50 @@ def test_without_the_teacher_and_new_rows_the_student_is_the_plain_one():
     plain = RankingTree(max_depth=3).fit(X, y)
     assert np.array_equal(found.student.decision_function(new), plain.decision_function(new))
     assert found.student_ap == found.plain_ap
+
+
+class Counted(DummyClassifier):
+    """A teacher of `RedFlags` that counts its fits."""
+
+    n_fits = 0
+
+    def fit(self, X, y, sample_weight=None):
+        Counted.n_fits += 1
+        return super().fit(X, y, sample_weight)
+
+
+def test_the_given_teacher_takes_the_place_of_the_students_own():
+    """The student ran its own teacher in every fit, which took most of the time."""
+    X, y = make_cases(400)
+    own = RedFlags(teacher=Counted(), max_rules=2, max_features=2, cv=3)
+    plain = clone(own).fit(X, y)
+    of_one_fit, Counted.n_fits = Counted.n_fits, 0
+    found = distill(TEACHER, own, X, y, X_test=X, y_test=y, cv=3)
+    assert Counted.n_fits == of_one_fit, "those of the model as `fit` makes it"
+    assert isinstance(found.student.teacher, Counted), "settings are as given"
+    assert (found.student.cv, found.student.rates_.source) == (3, "3-fold cross-validation")
+    assert found.plain_ap == average_precision(y, plain.decision_function(X))
+
+
+def test_steps_are_counted():
+    X, y = make_cases(200)
+    told = []
+    with reported_to(told.append):
+        distill(KNN(cv=0), RankingTree(max_depth=1), X, y, cv=3, new_rows=0)
+        assert not told
+        distill(KNN(cv=0), RankingTree(max_depth=1), X, y, cv=3, new_rows=0, verbose=1)
+    counted = [text.partition(" done")[0] for text in told]
+    assert counted == [
+        *(f"KNN in folds, {i} of 6" for i in range(7)), "KNN on all cases", "RankingTree as `fit` makes it",
+        *(f"RankingTree in folds, {i} of 3" for i in range(4)), "RankingTree on all cases",
+    ]  # fmt: skip
+
+
+def test_the_gain_has_a_paired_interval(found):
+    assert found.gain.value == pytest.approx(found.student_ap - found.plain_ap)
+    assert found.gain.low <= found.gain.value <= found.gain.high
+    is_clear = found.gain.low > 0 or found.gain.high < 0
+    assert ("may be chance" in str(found)) is not is_clear
 
 
 def test_soft_labels_are_those_of_teachers_that_did_not_see_the_case():

@@ -7,6 +7,8 @@ and the compiled code is the same for any number of threads.
 The cache is next to the source, or in the user's cache folder if that is not writable, or disabled. It only saves time,
 so a broken cache never stops a program: a damaged entry is dropped and compiled again.
 
+Ctrl-C waits until Numba is imported and a kernel is loaded or compiled: Numba does not recover from half of that.
+
 Set the environment variable ``NUMBA_DISABLE_JIT=1`` to run every kernel as plain Python.
 """
 
@@ -17,12 +19,15 @@ import hashlib
 import os
 import warnings
 from collections.abc import Callable
+from functools import wraps
 from typing import Any
 
-import numba
-from numba.core.caching import FunctionCache, IndexDataCacheFile
-
+from toprank._core.interrupts import interrupts_held_back
 from toprank.errors import InputError
+
+with interrupts_held_back():  # Numba that is half imported cannot be imported again in this process
+    import numba
+    from numba.core.caching import FunctionCache, IndexDataCacheFile
 
 DIGEST = hashlib.sha256().digest_size
 
@@ -39,7 +44,19 @@ def kernel(function: Callable[..., Any]) -> Callable[..., Any]:
         cache = _cache_of(function)
         if cache is not None:
             compiled._cache = cache
+        compiled._compile_for_args = _uninterrupted(compiled._compile_for_args)
     return compiled
+
+
+def _uninterrupted(compile_for_args: Callable[..., Any]) -> Callable[..., Any]:
+    """What Numba calls the first time that a kernel gets arguments of some types, without interrupts halfway."""
+
+    @wraps(compile_for_args)
+    def compile_whole(*args: Any, **given: Any) -> Any:
+        with interrupts_held_back():
+            return compile_for_args(*args, **given)
+
+    return compile_whole
 
 
 def _cache_of(function: Callable[..., Any]) -> _SafeCache | None:

@@ -30,6 +30,7 @@ from toprank.cli.show import Facts, grid, percent
 from toprank.cli.terminal import Terminal
 from toprank.cli.writing import check_output
 from toprank.errors import InputError
+from toprank.rankers.progress import reported_to
 from toprank.words.counts import count, plural
 
 if TYPE_CHECKING:
@@ -97,11 +98,16 @@ def distill(
             for name, given in ((teacher, teacher_settings), (student, settings))
         ]
     names = [type(model).__name__ for model in models]
-    with terminal.working(f"{names[0]} teaches {names[1]}, {plural(features.height, 'case')}{compiling()}"):
+    first = compiling()
+    what = f"{names[0]} teaches {names[1]}, {plural(features.height, 'case')}{first}"
+    with terminal.working(what) as update, reported_to(lambda text: update(f"Teaching: {text}{first}")):
         from toprank.workflow import distill as distill_models
 
         given: dict[str, Any] = {} if later is None else {"X_test": later[0], "y_test": later[1]}
-        found = distill_models(models[0], models[1], features, values, cv=cv, **given)
+        if models[1].n_jobs is None:
+            given["n_jobs"] = -1  # the same model, sooner
+        shown = int(terminal.shows_progress)
+        found = distill_models(models[0], models[1], features, values, cv=cv, verbose=shown, **given)
     found.student.save(out)
     note_constants(found.student, features, terminal)
     note_readings(found.student, features, terminal)
@@ -128,11 +134,12 @@ def _print(found: Distillation, names: tuple[str, str | None], out: Path, ids: s
     rows = [
         [f"{teacher}, the teacher", f"{found.teacher_ap:.3f}"],
         [f"{student}, taught", f"{found.student_ap:.3f}"],
-        [f"{student}, without a teacher", f"{found.plain_ap:.3f}"],
+        [f"{student}, as `toprank fit` makes it", f"{found.plain_ap:.3f}"],
     ]
     terminal.show(grid([("model", "left"), ("AP", "right")], rows))
-    if found.student_ap < found.plain_ap:
-        terminal.hint("  Here the model is better without a teacher: use `toprank fit`.")
+    terminal.show(f"  Gain of the taught model: {found.gain_text}.")
+    if found.gain.high < 0:
+        terminal.hint("  Here the model is better as `toprank fit` makes it.")
     file, budget = shlex.quote(str(out)), found.student.budget
     cases = f" --k {budget}" if isinstance(budget, int) else ""
     terminal.hint(

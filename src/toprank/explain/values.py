@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from toprank.tree.columns import Category, Column, Usual
-from toprank.words.numbers import EXACT_DIGITS, decimal_text, number_text, percent_text, rounded
-from toprank.words.wording import SHORT
+from toprank.words.numbers import EXACT_DIGITS, decimal_text, percent_text, rounded
+from toprank.words.wording import PLAIN, SHORT
 
 MANY = 10_000
 """Numbers from here on are also rounded before the decimal point if they only say what is usual."""
@@ -125,10 +125,15 @@ def _number_remarks(
         ends = [rounded(bound, digits, down=True) for _, bound in bounds]
         if all((value <= bound) == (number <= end) for (_, bound), end in zip(bounds, ends, strict=True)):
             break
-    remarks = [" and ".join(f"{sign} {decimal_text(end)}" for (sign, _), end in zip(bounds, ends, strict=True))]
+    remarks = [" and ".join(f"{sign} {_shown(end)}" for (sign, _), end in zip(bounds, ends, strict=True))]
     if usual is not None:
-        remarks.append(_how_often(usual) if usual.is_one_value else f"median {number_text(usual.value)}")
-    return decimal_text(number), [remark for remark in remarks if remark]
+        remarks.append(_how_often(usual) if usual.is_one_value else f"median {_shown(rounded(usual.value))}")
+    return _shown(number), [remark for remark in remarks if remark]
+
+
+def _shown(number: Decimal) -> str:
+    """Return a number as conditions have it: thousands separators only from `PLAIN` on, so that years have none."""
+    return decimal_text(number, PLAIN)
 
 
 def _beside_usual(value: float, usual: Usual) -> tuple[str, str]:
@@ -140,13 +145,13 @@ def _beside_usual(value: float, usual: Usual) -> tuple[str, str]:
         number = rounded(value, digits)
         if usual.low == usual.high:
             if number != (one := rounded(usual.value, digits)):
-                return decimal_text(number), f"usually {decimal_text(one)}"
+                return _shown(number), f"usually {_shown(one)}"
             continue
         for few in range(2, digits + 1):
             if value < usual.low and (end := _outwards(usual.low, few, ROUND_FLOOR)) > number:
-                return decimal_text(number), f"usually at least {decimal_text(end)}"
+                return _shown(number), f"usually at least {_shown(end)}"
             if value > usual.high and (end := _outwards(usual.high, few, ROUND_CEILING)) < number:
-                return decimal_text(number), f"usually at most {decimal_text(end)}"
+                return _shown(number), f"usually at most {_shown(end)}"
     raise AssertionError("17 digits tell any two numbers apart")
 
 

@@ -19,7 +19,7 @@ from toprank.metrics.intervals import Interval, ResampledRows, percentile_ends
 from toprank.metrics.ranking import average_precision
 
 MAX_RESAMPLES, MIN_RESAMPLES, ROWS_RESAMPLED = 400, 100, 4_000_000
-"""Bootstrap samples behind `BeforeAfter`: fewer for long tables, so that it takes seconds."""
+"""Bootstrap samples behind `precision_gain`: fewer for long tables, so that it takes seconds."""
 
 
 @dataclass(frozen=True)
@@ -103,6 +103,19 @@ def paired_bootstrap_test(
     )
 
 
+def precision_gain(
+    is_positive: NDArray[np.bool_], before: ArrayLike, after: ArrayLike, sample_weight: ArrayLike | None = None
+) -> Interval:
+    """Average precision after - before, with its 95 % interval: a bootstrap of the cases, the same every time."""
+    n_resamples = min(max(ROWS_RESAMPLED // len(is_positive), MIN_RESAMPLES), MAX_RESAMPLES)
+    weights: dict[str, Any] = {} if sample_weight is None else {"sample_weight": sample_weight}
+    test = paired_bootstrap_test(
+        average_precision, is_positive, after, before, n_resamples=n_resamples, random_state=0, **weights
+    )
+    assert test.interval is not None
+    return test.interval
+
+
 @dataclass(frozen=True, eq=False)
 class BeforeAfter:
     """Two scores of the same cases with known outcomes: what a change gains or costs.
@@ -139,14 +152,12 @@ class BeforeAfter:
         labels = np.asarray(y_true)
         is_positive = labels == labels.max()
         old, new = np.asarray(before, np.float64), np.asarray(after, np.float64)
-        n_resamples = min(max(ROWS_RESAMPLED // len(old), MIN_RESAMPLES), MAX_RESAMPLES)
-        test = paired_bootstrap_test(average_precision, is_positive, new, old, n_resamples=n_resamples, random_state=0)
-        assert test.interval is not None
+        gain = precision_gain(is_positive, old, new)
         hits = [int(is_positive[np.argsort(-score, kind="stable")[:k]].sum()) for score in (old, new)]
         return BeforeAfter(
             before=average_precision(is_positive, old),
             after=average_precision(is_positive, new),
-            difference=(test.difference, test.interval.low, test.interval.high),
+            difference=(gain.value, gain.low, gain.high),
             k=k,
             hits_before=hits[0],
             hits_after=hits[1],

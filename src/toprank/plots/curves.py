@@ -51,7 +51,6 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 MOST_POINTS = 400  # per curve: more would not be visible
-SHOWN = {"average_precision": "average precision", "precision_at_k": "precision at k"}
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -454,7 +453,8 @@ class LearningCurveDisplay(Display):
             raise InputError(
                 f"{type(model).__name__} has no learning curve. Hint: fit a booster such as SGBAP, with cv=5."
             )
-        values = {shown: curve[name] for name, shown in SHOWN.items()}
+        k = "positives" if model.budget is None else "budget"
+        values = {"average precision": curve["average_precision"], f"precision at k = {k}": curve["precision_at_k"]}
         return cls(curve["round"], values, best_round(curve["average_precision"]), title)
 
     @classmethod

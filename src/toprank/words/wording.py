@@ -33,7 +33,7 @@ from toprank.words.numbers import (
 from toprank.words.visible import visible
 
 PLAIN = 10_000
-"""Numbers in conditions below this have no thousands separator: they may be years."""
+"""Numbers below this in conditions and values have no thousands separator: they may be years."""
 
 WEIGHT_DIGITS = 3
 """Significant digits of a weight or of points, in short."""

@@ -19,11 +19,14 @@ from toprank._core.threads import Threads, resolve_n_jobs
 from toprank.budget import alerts_of_budget
 from toprank.data.cases import Cases
 from toprank.errors import InputError, InputTypeError
-from toprank.metrics import average_precision
+from toprank.metrics import Interval, average_precision
+from toprank.metrics.comparison import precision_gain
 from toprank.rankers.alerts import count_of_alerts
 from toprank.rankers.base import Ranker
 from toprank.rankers.neighbours.mixing import mix_neighbours
 from toprank.rankers.neighbours.neighbour_ranker import NeighbourRanker
+from toprank.rankers.points.red_flags import RedFlags
+from toprank.rankers.progress import progress, stage
 from toprank.rankers.unseen import (
     Fold,
     HeldOut,
@@ -60,8 +63,10 @@ class Distillation:
         Share of the teacher's first k cases that are among the student's first k; expected, if ties are broken at
         random.
     teacher_ap, student_ap, plain_ap : float
-        Average precision on the test cases, of the teacher, the student, and a student of the same settings that was
-        taught by the outcomes alone.
+        Average precision on the test cases, of the teacher, the student, and a model with the settings of the student
+        as `fit` makes it: from the outcomes and, if it has a teacher of its own, as `RedFlags` does, with that.
+    gain : Interval
+        student_ap - plain_ap, with its 95 % interval: a bootstrap of the test cases, the same for both.
     n_test, n_test_positives : int
         Test cases behind these figures; with weights, the weight of all and of the positives, rounded.
     n_new : int
@@ -79,6 +84,7 @@ class Distillation:
     teacher_ap: float
     student_ap: float
     plain_ap: float
+    gain: Interval
     n_test: int
     n_test_positives: int
     n_new: int
@@ -89,7 +95,15 @@ class Distillation:
         """Return plain values, ready for JSON, without the models."""
         names = ("k", "fidelity", "teacher_ap", "student_ap", "plain_ap", "n_test", "n_test_positives", "n_new", "size")
         rankers = {name: type(getattr(self, name)).__name__ for name in ("teacher", "student")}
-        return rankers | {name: getattr(self, name) for name in names} | {"figures": dict(self.figures)}
+        gain = {"value": self.gain.value, "low": self.gain.low, "high": self.gain.high}
+        return rankers | {name: getattr(self, name) for name in names} | {"gain": gain, "figures": dict(self.figures)}
+
+    @property
+    def gain_text(self) -> str:
+        """What teaching gains or loses, with its interval, in words."""
+        value, low, high = self.gain.value, self.gain.low, self.gain.high
+        chance = "" if low > 0 or high < 0 else ", which may be chance"
+        return f"{value:+.3f} (95 % interval {low:+.3f} to {high:+.3f}){chance}"
 
     def __str__(self) -> str:
         teacher, student = type(self.teacher).__name__, type(self.student).__name__
@@ -97,8 +111,9 @@ class Distillation:
             [
                 f"{student} taught by {teacher}: {self.size}",
                 f"on {plural(self.n_test, 'test case')}, {self.n_test_positives:,} positive:",
-                f"  average precision {self.student_ap:.3f}; teacher {self.teacher_ap:.3f}, without a teacher "
+                f"  average precision {self.student_ap:.3f}; teacher {self.teacher_ap:.3f}; as `fit` makes it "
                 f"{self.plain_ap:.3f}",
+                f"  gain of the taught model: {self.gain_text}",
                 f"  {percent_text(self.fidelity)} of the teacher's first {plural(self.k, 'case')} are among the "
                 "student's",
             ]
@@ -122,6 +137,7 @@ def distill(
     new_weight: float = 0.3,
     random_state: Any = None,
     n_jobs: int | None = None,
+    verbose: int = 0,
 ) -> Distillation:
     """Teach a readable ranker what a better one has learned.
 
@@ -133,6 +149,8 @@ def distill(
     Hit rates of the student come from the outcomes of cases that neither it nor its teachers have seen: the student of
     a fold learns from teachers that left out this fold as well, 15 fits of the teacher for 5 folds. What the student
     chooses by folds, such as a penalty, is chosen by outcomes, a positive counted by its q, a negative by 1 - q.
+
+    The given teacher takes the place of one that the student has of its own (`RedFlags`).
 
     Parameters
     ----------
@@ -156,6 +174,8 @@ def distill(
         Seed of the held-out quarter, of the folds, and of mixing; fixed for None.
     n_jobs : int or None
         Threads; None: that of the student.
+    verbose : int, default 0
+        1 shows progress.
 
     Returns
     -------
@@ -181,10 +201,12 @@ def distill(
         data = taught._read_training(X, y, sample_weight, threads)
         test = NewCases.from_input(taught, X_test, y_test, sample_weight_test)
         k = None if k is None else count_of_alerts(k, test.n_cases)
-        lesson = Lesson(data, taught, held_out_folds(data, cv, seed), seed, threads)
+        lesson = Lesson(data, taught, held_out_folds(data, cv, seed), seed, threads, verbose > 0)
         lesson.ask(teacher, teacher_share, new_rows, new_weight)
+        stage(f"{type(teacher).__name__} on all cases", verbose > 0)
         final = clone(teacher)._fit_prepared(_cases(clone(teacher), taught, data, threads), taught, threads,
                                              with_rates=True)  # fmt: skip
+        stage(f"{type(student).__name__} as `fit` makes it", verbose > 0)
         plain = clone(student)._fit_prepared(data, taught, threads)
         lesson.teach(taught)
     return _report(final, taught, plain, test, k, lesson.n_new)
@@ -281,9 +303,11 @@ class Lesson:
         Those for the student without a fold: no teacher behind them has seen the fold.
     """
 
-    def __init__(self, data: Cases, owner: Ranker, folds: list[Fold], seed: int, threads: Threads):
+    def __init__(
+        self, data: Cases, owner: Ranker, folds: list[Fold], seed: int, threads: Threads, shows_progress: bool = False
+    ):
         self.data, self._owner, self._folds, self._threads = data, owner, folds, threads
-        self._seed = seed
+        self._seed, self._shows_progress = seed, shows_progress
         rows = np.flatnonzero(folds[0].weight) if folds else np.zeros(0, np.int64)
         is_whole = all(is_partition((fold.inside, fold.held_out), rows) for fold in folds)
         if len(folds) < 3 or not is_whole or not is_partition([fold.held_out for fold in folds], rows):
@@ -317,7 +341,12 @@ class Lesson:
 
         fold = np.concatenate((self.fold, self.new_fold))
         parts = [np.flatnonzero(fold == i) for i in range(len(self._folds))]
-        of_all, of_parts = predict_left_out(parts, len(X), lambda tasks: [rates(*task) for task in tasks])
+        label = f"{type(teacher).__name__} in folds"
+        of_all, of_parts = predict_left_out(
+            parts,
+            len(X),
+            lambda tasks: [rates(*task) for task in progress(tasks, len(tasks), label, self._shows_progress)],
+        )
         outcome = np.concatenate((data.is_positive, np.zeros(self.n_new)))
         share = np.concatenate((np.full(n, teacher_share), np.ones(self.n_new)))
         # Rows without a rate have no weight.
@@ -339,15 +368,16 @@ class Lesson:
 
     def teach(self, student: Ranker) -> None:
         """Fit the student on soft labels; its hit rates come from known outcomes."""
-        unseen = []
-        for i, fold in enumerate(self._folds):
+        unseen, name = [], type(student).__name__
+        for i, fold in progress(enumerate(self._folds), len(self._folds), f"{name} in folds", self._shows_progress):
             part = student._unfitted_copy()
-            with _own_folds(part, self._splits(without=i)):
+            with _while_taught(part, self._splits(without=i)):
                 part._fit_prepared(self._soft(part, without=i), student, self._threads)
             score = partial(part._score_rows, threads=self._threads)
             unseen.append(HeldOut.from_fold(self.data, fold, score))
+        stage(f"{name} on all cases", self._shows_progress)
         soft = self._soft(student)
-        with _own_folds(student, self._splits()):
+        with _while_taught(student, self._splits()):
             student._fit_model(soft, self._threads)
         student._set_cutoff(self.data, self._threads, Unseen(unseen, by_folds(len(unseen))))
 
@@ -383,17 +413,22 @@ class Lesson:
 
 
 @contextmanager
-def _own_folds(ranker: Ranker, splits: list[tuple[np.ndarray, np.ndarray]]) -> Iterator[None]:
-    """Let a ranker that chooses by folds use these, so that copies of a case are never on both sides."""
-    if "cv" not in ranker.get_params(deep=False):
-        yield
-        return
-    given = ranker.cv
-    ranker.set_params(cv=splits if has_folds(given) else 0)
+def _while_taught(ranker: Ranker, splits: list[tuple[np.ndarray, np.ndarray]]) -> Iterator[None]:
+    """Let a ranker that chooses by folds use these, so that copies of a case are never on both sides.
+
+    `RedFlags` gets neither a teacher of its own nor folds, which would only give hit rates that the lesson replaces.
+    """
+    given = ranker.get_params(deep=False)
+    settings: dict[str, Any] = {}
+    if isinstance(ranker, RedFlags):
+        settings = {"teacher": None, "cv": []}
+    elif "cv" in given:
+        settings = {"cv": splits if has_folds(given["cv"]) else 0}
+    ranker.set_params(**settings)
     try:
         yield
     finally:
-        ranker.set_params(cv=given)
+        ranker.set_params(**{name: given[name] for name in settings})
 
 
 def _report(teacher: Ranker, student: Ranker, plain: Ranker, test: NewCases, k: Any, n_new: int) -> Distillation:
@@ -413,6 +448,7 @@ def _report(teacher: Ranker, student: Ranker, plain: Ranker, test: NewCases, k: 
         teacher_ap=teacher_ap,
         student_ap=student_ap,
         plain_ap=plain_ap,
+        gain=precision_gain(test.is_positive, scores[2], scores[1], test.weight),
         n_test=test.n_cases,
         n_test_positives=round(test.weight[test.is_positive].sum()),
         n_new=n_new,

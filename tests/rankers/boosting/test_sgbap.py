@@ -1,5 +1,7 @@
 """SGBAP: XGBoost's trees with our scores, rounds by folds, reasons that add up, interruptions."""
 
+import math
+
 import numpy as np
 import pytest
 import xgboost
@@ -7,9 +9,9 @@ import xgboost
 from ranker_cases import make_cases
 from toprank import SGBAP, InputError, load
 from toprank.datasets import make_audit
-from toprank.metrics import average_precision
+from toprank.metrics import average_precision, precision_at_k
 from toprank.rankers.boosting import booster, rounds
-from toprank.rankers.boosting.additive_ranker import best_round
+from toprank.rankers.boosting.additive_ranker import FoldRun, best_round
 from toprank.rankers.boosting.losses import ExponentialAP, SigmoidAP, Slopes
 from toprank.rankers.boosting.rounds import Rounds, in_fixed_point
 from toprank.rankers.boosting.xgboost_trees import largest_below, trees_from_json
@@ -80,6 +82,23 @@ def test_the_number_of_rounds_is_the_best_of_the_learning_curve(model):
     assert curve["round"].tolist() == list(range(1, len(curve["round"]) + 1))
     assert model.n_rounds_ == min(round(1.25 * best_round(curve["average_precision"])), model.n_estimators)
     assert np.all((curve["precision_at_k"] >= 0) & (curve["precision_at_k"] <= 1))
+
+
+@pytest.mark.parametrize("budget", [60, 0.01])
+def test_the_learning_curve_has_precision_within_the_budget(audit, monkeypatch, budget):
+    """k was the number of positives, whatever the budget."""
+    held_out = []
+    step = FoldRun.step
+
+    def watched(run):
+        step(run)
+        held_out.append((run._data.is_positive[run._fold.held_out], run.growing.other_score.copy()))
+
+    monkeypatch.setattr(FoldRun, "step", watched)
+    model = SGBAP(cv=2, blend=0.8, budget=budget, **QUICK).fit(audit.X, audit.y)
+    share = budget / len(audit.y) if isinstance(budget, int) else budget
+    expected = [precision_at_k(y, score, k=math.ceil(share * len(y))) for y, score in held_out[-2:]]
+    assert model.learning_curve_["precision_at_k"][-1] == pytest.approx(np.mean(expected))
 
 
 def test_folds_stop_early(audit):
@@ -239,6 +258,49 @@ def test_interrupted_folds_choose_among_the_rounds_so_far(audit, monkeypatch):
     with pytest.warns(UserWarning, match="interrupted after 6 rounds"):
         model = SGBAP(cv=2, on_interrupt="keep", **QUICK).fit(audit.X, audit.y)
     assert len(model.learning_curve_["round"]) == 6
+    assert model.rates_.is_for_new_cases
+
+
+@pytest.mark.parametrize(
+    ("blend", "n_starts", "what"),
+    [("auto", 3, "folds without the surrogate were interrupted"), (0.8, 2, "interrupted after its folds")],
+    ids=["second pass", "last fit"],
+)
+def test_an_interrupt_while_boosters_are_set_up_keeps_what_folds_have_found(audit, monkeypatch, blend, n_starts, what):
+    """Before the first round of the second pass, or of the last fit, Ctrl-C lost the finished folds."""
+    settings = {"cv": 2, "blend": blend, "on_interrupt": "keep", **QUICK}
+    expected = SGBAP(**settings | {"blend": 0.8}).fit(audit.X, audit.y)
+    start, left = SGBAP._start, [n_starts]
+
+    def interrupted(self, *args):
+        left[0] -= 1
+        if left[0] == -1:
+            raise KeyboardInterrupt
+        return start(self, *args)
+
+    monkeypatch.setattr(SGBAP, "_start", interrupted)
+    with pytest.warns(UserWarning, match=what):
+        model = SGBAP(**settings).fit(audit.X, audit.y)
+    assert model.blend_ == 0.8
+    assert np.array_equal(model.decision_function(audit.X), expected.decision_function(audit.X))
+    assert model.rates_.is_for_new_cases
+    left[0] = n_starts
+    with pytest.raises(KeyboardInterrupt):
+        SGBAP(**settings | {"on_interrupt": "raise"}).fit(audit.X, audit.y)
+
+
+def test_an_interrupt_while_folds_are_read_off_keeps_them(audit, monkeypatch):
+    scorer, n_calls = SGBAP._scorer, []
+
+    def interrupted(self, *args):
+        n_calls.append(1)
+        if len(n_calls) == 2:
+            raise KeyboardInterrupt
+        return scorer(self, *args)
+
+    monkeypatch.setattr(SGBAP, "_scorer", interrupted)
+    with pytest.warns(UserWarning, match="interrupted after its folds"):
+        model = SGBAP(cv=2, blend=0.8, on_interrupt="keep", **QUICK).fit(audit.X, audit.y)
     assert model.rates_.is_for_new_cases
 
 

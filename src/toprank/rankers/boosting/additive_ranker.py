@@ -8,13 +8,14 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from numbers import Integral, Real
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from toprank._compat import Interval, StrOptions
 from toprank._core.threads import Threads
+from toprank.budget import cases_of_budget
 from toprank.data.cases import Cases
 from toprank.data.encoding import original_values
 from toprank.errors import InputError
@@ -30,6 +31,8 @@ from toprank.rankers.unseen import Fold, HeldOut, Unseen, by_folds, held_out_fol
 from toprank.tree.additive import AdditiveTrees
 from toprank.tree.columns import Column
 from toprank.words.counts import plural
+
+Result = TypeVar("Result")
 
 COVER_ROWS = 20_000
 """Training rows, drawn at random, that explanations take means over."""
@@ -111,7 +114,7 @@ class AdditiveRanker(Ranker):
         Number of trees.
     learning_curve_ : dict of arrays
         "round", and "average_precision" and "precision_at_k" of held-out cases after it, means over the folds; k is the
-        number of positives. Empty with cv=0.
+        `budget`, scaled to the held-out cases, or the number of positives without one. Empty with cv=0.
     """
 
     _fits_training_closely = True
@@ -141,7 +144,9 @@ class AdditiveRanker(Ranker):
         if folds:
             followed = self._follow_folds(data, folds, threads)
             n_rounds, unseen, self.learning_curve_ = followed.n_rounds, followed.unseen, followed.curve
-        self._grow(data, n_rounds, threads)
+            self._again_if_interrupted(lambda: self._grow(data, n_rounds, threads))
+        else:
+            self._grow(data, n_rounds, threads)
         rows = data.sample(COVER_ROWS)
         self.trees_ = self.trees_.with_cover(data.X[rows], weights_of(data)[rows])
         return unseen
@@ -161,8 +166,12 @@ class AdditiveRanker(Ranker):
 
     def _follow_folds(self, data: Cases, folds: list[Fold], threads: Threads) -> Followed:
         """Boost in all folds side by side until held-out cases gain nothing more."""
+        share = None
+        if self.budget is not None:
+            share = cases_of_budget(self.budget, self.n_cases_, self.n_positives_) / self.n_cases_
         runs = [
-            FoldRun(data, fold, self._start(data, fold.inside, fold.weight, threads, fold.held_out)) for fold in folds
+            FoldRun(data, fold, self._start(data, fold.inside, fold.weight, threads, fold.held_out), share)
+            for fold in folds
         ]
         patience = self.early_stopping_rounds or self.n_estimators
         steps = progress(range(self.n_estimators), self.n_estimators, "folds", self.verbose > 0, lambda: note)
@@ -182,6 +191,10 @@ class AdditiveRanker(Ranker):
                 raise
             warnings.warn(KEPT.format(min(len(run.precision) for run in runs)), stacklevel=5)
             is_complete = False
+        return self._again_if_interrupted(lambda: self._read_off(runs, is_complete))
+
+    def _read_off(self, runs: list[FoldRun], is_complete: bool) -> Followed:
+        """The best number of rounds, and the held-out cases scored after it."""
         n_rounds = min(len(run.precision) for run in runs)
         curves = np.array([run.precision[:n_rounds] for run in runs])
         top = np.array([run.precision_at_k[:n_rounds] for run in runs])
@@ -206,6 +219,16 @@ class AdditiveRanker(Ranker):
             if self.on_interrupt != "keep" or not has_result():
                 raise
             warnings.warn(f"{what} was interrupted: the model has the trees grown so far.", stacklevel=6)
+
+    def _again_if_interrupted(self, step: Callable[[], Result]) -> Result:
+        """Do a step behind rounds that are to be kept; begin it again if Ctrl-C ended it without a result."""
+        try:
+            return step()
+        except KeyboardInterrupt:
+            if self.on_interrupt != "keep":
+                raise
+            warnings.warn(AFTER_FOLDS, stacklevel=7)
+        return step()
 
     # --- scoring and explaining ---------------------------------------------------------------------------------
 
@@ -281,6 +304,8 @@ def _curve_from(arrays: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
     return _curve(*parts)
 
 
+AFTER_FOLDS = "The fit was interrupted after its folds: it goes on with what they found. Ctrl-C again ends it."
+
 KEPT = (
     "The folds were interrupted after {:,} rounds: the number of trees is the best so far. Ctrl-C again ends the last "
     "fit."
@@ -293,10 +318,13 @@ def weights_of(data: Cases) -> np.ndarray:
 
 
 class FoldRun:
-    """Trees of one fold, and how well they rank the held-out cases after every round."""
+    """Trees of one fold, and how well they rank the held-out cases after every round.
 
-    def __init__(self, data: Cases, fold: Fold, growing: Growing):
-        self._data, self._fold, self.growing = data, fold, growing
+    `share` is that of the cases that can be checked; None: as many as there are positives.
+    """
+
+    def __init__(self, data: Cases, fold: Fold, growing: Growing, share: float | None = None):
+        self._data, self._fold, self.growing, self._share = data, fold, growing, share
         self.precision: list[float] = []
         self.precision_at_k: list[float] = []
 
@@ -305,7 +333,11 @@ class FoldRun:
         self.growing.step()
         held_out, score = self._fold.held_out, self.growing.other_score
         is_positive, weight = self._data.is_positive[held_out], self._fold.weight[held_out]
-        self.precision_at_k.append(precision_at_k(is_positive, score, k=int(is_positive.sum())))
+        if self._share is None:
+            at_k = precision_at_k(is_positive, score, k=int(is_positive.sum()))
+        else:
+            at_k = precision_at_k(is_positive, score, k=self._share, of="cases", sample_weight=weight)
+        self.precision_at_k.append(at_k)
         self.precision.append(average_precision(is_positive, score, sample_weight=weight))
 
     def held_out(self, score: Callable[[np.ndarray], np.ndarray]) -> HeldOut:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from numbers import Integral, Real
 from typing import Any, Self
 
@@ -19,6 +20,11 @@ from toprank.rankers.unseen import Fold, Unseen
 
 BLEND = 0.8
 """Share of the surrogate where it pays."""
+
+ONE_PASS = (
+    "The folds without the surrogate were interrupted: the model has the surrogate, whose folds are done. Ctrl-C again "
+    "ends the last fit."
+)
 
 
 class SGBAP(WarmBooster):
@@ -92,7 +98,8 @@ class SGBAP(WarmBooster):
     init_ : estimator or None
         The fitted `init`.
     learning_curve_ : dict of arrays
-        Average precision and precision at k of held-out cases after each round.
+        Average precision and precision at k of held-out cases after each round; k is the budget, scaled to the held-out
+        cases, or the number of positives without one.
     booster_ : xgboost.Booster
         The model for XGBoost's own tools.
     rates_, cutoff_, columns_, classes_
@@ -214,10 +221,15 @@ class SGBAP(WarmBooster):
         found = super()._follow_folds(data, folds, threads)
         if self.blend != "auto" or not found.is_complete:
             return found
-        self.blend_ = 0.0
-        plain = super()._follow_folds(data, folds, threads)
-        if plain.average_precision > found.average_precision:
-            return plain
+        try:
+            self.blend_ = 0.0
+            plain = super()._follow_folds(data, folds, threads)
+            if plain.average_precision > found.average_precision:
+                return plain
+        except KeyboardInterrupt:  # before its first round
+            if self.on_interrupt != "keep":
+                raise
+            warnings.warn(ONE_PASS, stacklevel=7)
         self.blend_ = BLEND
         return found
 
