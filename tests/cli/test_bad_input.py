@@ -220,6 +220,7 @@ OPTIONS = {
     ),
     "range": (["--set", "max_conditions=0"], "The 'max_conditions' parameter of RedFlags must be "),
     "of another model": (["--set", "max_depth=3"], "RedFlags has no parameter 'max_depth' (its parameters: max_rules,"),
+    "unlike any parameter": (["--set", "foo=1"], " Hint: use one of these, or another --model."),
     "budget": (
         ["--budget", "many"],
         "--budget must be a number of cases such as 500 or a share such as 0.02 or 2%, got 'many'.",

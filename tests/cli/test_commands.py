@@ -368,6 +368,25 @@ def test_describe_model_as_json(model):
     assert [rule["ways"] for rule in result["rules"]] == [rule.to_dict()["ways"] for rule in fitted.rule_list()][:5]
 
 
+def test_describe_shows_the_average_precision_that_fit_printed(folder, tmp_path):
+    path, said = tmp_path / "m.toprank", []
+    fitted = ("fit", folder / "history.csv", "--label", "fraud", "--model", "sgbap", "--cv", 2, "-o", path)
+    for done in (run(*fitted, "--set", "n_estimators=5"), run("describe", path)):
+        assert done.code == 0, done.err
+        said.append(" ".join(done.out.split()))
+    judged = re.search(r" AP (.* a random order has \S+)", said[0])[1]
+    assert "on new cases, estimated by 2-fold cross-validation" in judged
+    assert f" AP {judged} " in said[1]
+    assert re.search(r" rounds \d+, chosen by folds blend \S+ of the surrogate of average precision, ", said[1])
+    model = toprank.load(path)
+    for name in ("rules", "to_text"):
+        assert not hasattr(model, name)
+        with pytest.raises(AttributeError, match=f"SGBAP has no '{name}'.* Hint: explain and top_k"):
+            getattr(model, name)
+    with pytest.raises(AttributeError, match="no attribute 'ruless'"):
+        model.ruless  # noqa: B018
+
+
 def test_describe_forest(folder, tmp_path):
     forest = fit_cases(tmp_path, "--model", "metaap-forest", "--set", "n_estimators=3")
     done = run("describe", forest)

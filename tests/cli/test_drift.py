@@ -8,6 +8,7 @@ import pytest
 
 from cli_files import run
 from toprank import two_sample_test
+from toprank.cli.drift import _figures
 
 
 def companies(seed, n, first_id=0, *, drifted=False):
@@ -231,3 +232,11 @@ def test_an_empty_column_fits_to_any_kind(tmp_path):
     assert "b is missing" in done.out
     assert "0.00 % of the new rows" in done.out
     assert "0.00 % of the reference: at least " in done.out
+
+
+def test_a_place_without_new_rows_has_no_ratio_of_zero():
+    x = np.arange(2000) % 100 / 100
+    found = two_sample_test(x[:, None], x[x < 0.5][:, None], random_state=0)
+    empty = [cell for cell in found.cells if cell.share_new == 0]
+    assert empty
+    assert all(": none are left, p" in _figures(cell) and "0.00x" not in _figures(cell) for cell in empty)

@@ -23,6 +23,7 @@ from toprank.cli.show import (
     page_facts,
     page_text,
     percent,
+    precision_text,
     rules_list,
     rules_shown,
     rules_title,
@@ -116,27 +117,38 @@ def _describe_model(
     if not entry.ranks:
         _describe_classifier(path, found, terminal, max_rules, all_facts)
         return
+    with damage_in(path):
+        quality = _quality(info, arrays)
     exact = "; --exact prints the whole tree" if entry.has_leaves else ""
     if entry.has_page:
         exact = "; --exact prints every digit and category"
         model = load(path)
         title, text = page_text(model, max_rules, is_whole=all_facts)
         terminal.finish(found | {"rules": []} | page_facts(model, max_rules))
-        _print_model(info, terminal, all_facts)
+        _print_model(info, terminal, all_facts, quality=quality)
         terminal.heading(title)
         terminal.show(text)
     elif info["figures"].get("n_trees") or not entry.has_leaves:
         terminal.finish(found | {"rules": []})
-        _print_model(info, terminal, all_facts)
+        _print_model(info, terminal, all_facts, quality=quality)
     else:
-        _describe_tree(path, found, arrays, terminal, max_rules, max_conditions, all_facts)
+        _describe_tree(path, found, arrays, terminal, max_rules, max_conditions, all_facts, quality)
     if not all_facts:
         terminal.hint(f"\n`toprank describe {path} --all` shows more{exact}.")
 
 
+def _quality(info: dict[str, Any], arrays: dict[str, np.ndarray]) -> str:
+    """Return the average precision that a model file knows, in words; empty if it knows none."""
+    from toprank.metrics.hit_rates import HitRates
+
+    found = without_prefix(arrays, "hit_rates_")
+    figures = info["figures"]
+    return precision_text(HitRates.from_arrays(found), figures["n_positives"] / figures["n_cases"]) if found else ""
+
+
 def _describe_tree(
     path: Path, found: dict[str, Any], arrays: dict[str, np.ndarray], terminal: Terminal, max_rules: int | None,
-    max_conditions: int, all_facts: bool,
+    max_conditions: int, all_facts: bool, quality: str,
 ) -> None:  # fmt: skip
     """Show the first rules of a saved tree and the scorecard inside its leaves, without loading scikit-learn."""
     from toprank.explain import MAX_LEAVES, Covers, PathCounts, checked_leaf_rates, leaf_rules
@@ -173,7 +185,7 @@ def _describe_tree(
     shown = rules_shown(rules, width, max_rules)
     found |= {"rules": [rule.to_dict() for rule in rules]}
     terminal.finish(found | ({"scorecard": scorecard} if inside else {}))
-    _print_model(info, terminal, all_facts, inside=inside, alone=alone, card_shares=card_shares)
+    _print_model(info, terminal, all_facts, quality=quality, inside=inside, alone=alone, card_shares=card_shares)
     if shown and not alone:
         terminal.heading(rules_title(len(shown), tree.n_leaves))
         terminal.show(rules_list(shown, width))
@@ -249,12 +261,14 @@ def _print_model(
     all_facts: bool,
     *,
     is_chosen: bool = False,
+    quality: str = "",
     inside: str = "",
     alone: str = "",
     card_shares: list[float] | None = None,
 ) -> None:
     """Print the card of a model, with how it orders rows inside leaves, and optionally its columns."""
-    more = [*inside_facts(inside, alone), *_provenance(info, all_facts=all_facts)]
+    judged = [("AP", quality)] if quality else []
+    more = [*inside_facts(inside, alone), *judged, *_provenance(info, all_facts=all_facts)]
     terminal.show(model_card(info, more, is_chosen=is_chosen, card_shares=card_shares))
     if not all_facts:
         return

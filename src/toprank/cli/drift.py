@@ -344,7 +344,9 @@ def _figures(cell: DriftCell) -> str:
     from toprank.drift.result import p_text
 
     shares = f"{percent(cell.share_new)} of the new rows, {percent(cell.share_reference)} of the reference"
-    if np.isinf(cell.ratio):
+    if cell.share_new == 0:
+        ratio = "none are left"
+    elif np.isinf(cell.ratio):
         ratio = f"at least {times(cell.ratio_low)}"
     else:
         ratio = f"{times(cell.ratio)} ({times(cell.ratio_low)} to {times(cell.ratio_high)})"

@@ -49,10 +49,10 @@ from toprank.cli.show import (
     card_lines,
     chance_facts,
     inside_facts,
+    judged_on,
     model_card,
     page_facts,
     page_text,
-    rates_source,
     rules_list,
     rules_shown,
     rules_title,
@@ -289,12 +289,9 @@ def compiling() -> str:
 def quality_of(model: Any) -> dict[str, Any]:
     """Return the average precision to expect on new cases, how it was estimated, and if chance explains it."""
     rates = model.rates_
-    why = why_no_rates(model)
-    optimistic = f"which is optimistic; {why}" if why else "which is optimistic"
-    how = f"on the training data itself, {optimistic} (use `toprank evaluate` on held-out cases)"
-    if rates.is_for_new_cases:
-        spread = "" if np.isnan(rates.deviation) else f" (standard deviation {rates.deviation:.3f})"
-        how = f"on new cases, {rates_source(rates)}{spread}"
+    how, why = judged_on(rates), why_no_rates(model)
+    if not rates.is_for_new_cases:
+        how += f"{f'; {why}' if why else ''} (use `toprank evaluate` on held-out cases)"
     return {
         "average_precision": rates.average_precision,
         "how": how,

@@ -138,7 +138,7 @@ def parse_settings(given: Sequence[str] | None, parameters: Sequence[str], owner
         if name not in parameters:
             raise InputError(
                 f"{owner} has no parameter {name!r} (its parameters: {', '.join(parameters)})."
-                + did_you_mean(name, parameters)
+                + (did_you_mean(name, parameters) or " Hint: use one of these, or another --model.")
             )
         settings[name] = parse_value(value.strip())
     for parameter in ("categorical_features", "keep_columns"):

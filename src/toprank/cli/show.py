@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterable, Sequence
 from copy import copy
@@ -296,6 +297,21 @@ def class_figures(rule: ClassRule) -> str:
         f"class {rule.label!r}, {count(rule.of_class)} of {plural(rule.n, 'case')}: "
         f"{percent(rule.share)} ({interval}), {percent(rule.coverage)} of the class"
     )
+
+
+def precision_text(rates: Any, base_rate: float) -> str:
+    """Return the average precision of a model in words, and how it was estimated; empty if unknown."""
+    if math.isnan(rates.average_precision):
+        return ""
+    return f"{rates.average_precision:.3f} {judged_on(rates)}; a random order has {base_rate:.3f}"
+
+
+def judged_on(rates: Any) -> str:
+    """Return which cases the average precision of a model is on, and how it was estimated."""
+    if not rates.is_for_new_cases:
+        return "on the training data itself, which is optimistic"
+    spread = "" if math.isnan(rates.deviation) else f" (standard deviation {rates.deviation:.3f})"
+    return f"on new cases, {rates_source(rates)}{spread}"
 
 
 def inside_facts(inside: str, alone: str) -> list[tuple[str, str]]:

@@ -43,6 +43,9 @@ SMOOTHED_ROUNDS = 10
 MOST_MORE_ROUNDS = 1.25
 """The most by which rounds are multiplied from folds to all cases."""
 
+OF_READABLE_MODELS = ("rules", "rule_list", "to_text")
+"""Methods of models that people read; asked for here, they get a sentence."""
+
 ADDITIVE_CONSTRAINTS: dict[str, list[Any]] = {
     **RANKER_CONSTRAINTS,
     "n_estimators": [Interval(Integral, 1, None, closed="left")],
@@ -266,6 +269,15 @@ class AdditiveRanker(Ranker):
         """Share of each column in the gain of all conditions, float64 (n_features,); sums to 1."""
         check_is_fitted(self)
         return self.trees_.importances()
+
+    def __getattr__(self, name: str) -> Any:
+        own = type(self).__name__
+        if name in OF_READABLE_MODELS:
+            raise AttributeError(
+                f"{own} has no {name!r}: a sum of many trees cannot be read. Hint: explain and top_k give the reasons "
+                "of each case, summary the main columns; RedFlags, Scorecard and MetaAP are models to read."
+            )
+        raise AttributeError(f"{own!r} object has no attribute {name!r}")
 
     def staged_decision_function(self, X: Any) -> Iterator[np.ndarray]:
         """Yield the scores after the first tree, the first two, and so on; float64 (n,) each."""

@@ -239,6 +239,12 @@ class SGBAP(WarmBooster):
         surrogate = ExponentialAP(self.alpha) if self.surrogate == "exp" else SigmoidAP(self.alpha)
         return surrogate if self.blend_ == 1 else Blend(surrogate, self.blend_)
 
+    def _facts(self) -> dict[str, str]:
+        rounds = f"{self.n_rounds_:,}{', chosen by folds' if self.learning_curve_ else ''}"
+        how = ", chosen by folds" if self.blend == "auto" and self.learning_curve_ else ""
+        blend = f"{self.blend_:g} of the surrogate of average precision, {1 - self.blend_:g} of the logistic loss{how}"
+        return super()._facts() | {"rounds": rounds, "blend": blend}
+
     def _to_arrays(self) -> dict[str, np.ndarray]:
         return super()._to_arrays() | {"blend": np.array([self.blend_])}
 
