@@ -33,6 +33,22 @@ def test_all_is_inside_and_nothing_overlaps():
     assert figure.get_suptitle() == "Reading costs 0.010 of average precision: RedFlags against LightGBM"
 
 
+def test_names_stand_beside_their_dots():
+    """Names were moved down by all names above them, also by those far to the left or right."""
+    n = 8
+    mean = np.linspace(0.42, 0.41, n)
+    size = [10.0 * 8 ** (i % 4) for i in range(n)]
+    names = [f"model {i}" for i in range(n)]
+    display = PriceOfReadingDisplay(names, size, mean, mean - 0.1, mean + 0.1).plot()
+    assert_apart(texts_of(display.figure_))
+    placed = {text.get_text(): text.get_position()[1] for text in display.ax_.texts}
+    for name, value in zip(names[:4], mean, strict=False):
+        assert placed[name] == pytest.approx(value)
+    low, high = display.ax_.get_ylim()
+    for name, value in zip(names[4:], mean[4:], strict=True):
+        assert abs(placed[name] - value) < 0.05 * (high - low)
+
+
 @pytest.mark.parametrize(
     ("readable", "words"), [([False, True, True, True, True], "LightGBM"), ([True] * 5, "ranks best of the models")]
 )

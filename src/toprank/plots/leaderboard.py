@@ -443,13 +443,17 @@ class PriceOfReadingDisplay(Display):
         annotate(ax, f"{self.black_box}, not readable", (1, self.black_box_mean), (-6, 4), **look)
 
     def _write_names(self, ax: Axes, size: np.ndarray) -> None:
-        """Names right of their dots, moved apart where dots are close to each other."""
+        """Names right of their dots, moved down where they would be over another name; the others stay."""
         low, high = ax.get_ylim()
-        taken: list[float] = []
+        left, right = np.log(ax.get_xlim())
+        taken: list[tuple[float, float, float]] = []  # start and end of a name, and its height, as shares of the axes
         for row in np.argsort(-self.mean, kind="stable").tolist():
             place = (float(self.mean[row]) - low) / (high - low)
-            place = min([place, *(other - LEAST_GAP for other in taken[-1:])])
-            taken.append(place)
+            start = float((np.log(size[row] * 1.12) - left) / (right - left))
+            end = start + text_width(ax.figure.figure, [self.method[row]], SMALL_SIZE) / axes_width(ax)
+            for _, _, other in (each for each in taken if start <= each[1] and each[0] <= end):  # highest first
+                place = other - LEAST_GAP if abs(place - other) < LEAST_GAP else place
+            taken = sorted([*taken, (start, end, place)], key=lambda name: -name[2])
             ax.annotate(
                 self.method[row], xy=(size[row], self.mean[row]), xytext=(size[row] * 1.12, low + place * (high - low)),
                 textcoords="data", va="center", fontsize=SMALL_SIZE, color=INK,
