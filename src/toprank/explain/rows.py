@@ -26,6 +26,9 @@ WIDTH = 100
 POINTS_SHOWN = 5
 """Most scorecard features that an explanation lists."""
 
+LEAST_SHOWN = 0.005
+"""Smaller contributions to a sum are shown in one line."""
+
 SUM = "sum"
 """How boosted trees make a score."""
 
@@ -247,6 +250,8 @@ class VoteExplanation:
     how : str
         How the trees make the score, in words.
     is_for_new_cases : bool
+    base : float or None
+        Score of the mean case, to which the contributions add up to the score; None where they do not add up to it.
     """
 
     score: float
@@ -256,6 +261,7 @@ class VoteExplanation:
     steps: tuple[Step, ...]
     how: str = "mean"
     is_for_new_cases: bool = True
+    base: float | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values, ready for JSON; non-finite numbers become None."""
@@ -263,13 +269,20 @@ class VoteExplanation:
 
     def __str__(self) -> str:
         rate = expected_rate_text(self.rate, self.lift, is_for_new_cases=self.is_for_new_cases)
-        lines = [
-            f"score {number_text(self.score, 6)}, {self.how} of {plural(self.n_trees, 'tree')}; {rate}",
-            "columns, and what each adds to the log-odds of a positive, on average over the trees:"
-            if self.how != SUM
-            else "columns, and what each adds to the score of the mean case:",
-        ]
-        return "\n".join(lines + step_lines(self.steps))
+        lines = [f"score {number_text(self.score, 6)}, {self.how} of {plural(self.n_trees, 'tree')}; {rate}"]
+        if self.base is None:
+            lines.append("columns, and what each adds to the log-odds of a positive, on average over the trees:")
+            return "\n".join(lines + step_lines(self.steps))
+        lines.append(f"{self.score:.2f} = {self.base:.2f} (mean case) + what each column adds:")
+        return "\n".join(lines + step_lines(_with_the_rest(self.steps)))
+
+
+def _with_the_rest(steps: Sequence[Step]) -> list[Step]:
+    """Return the steps that show digits, and one for all others, in which contributions keep their sum."""
+    shown = [step for step in steps if abs(step.contribution) >= LEAST_SHOWN]
+    rest = [step.contribution for step in steps if abs(step.contribution) < LEAST_SHOWN]
+    more = [Step("", None, sum(rest), plural(len(rest), "other column"))] if rest else []
+    return shown + more
 
 
 def explain_votes(
@@ -301,9 +314,17 @@ def explain_sums(
 ) -> list[VoteExplanation]:
     """Explain the score of each row by what each of its values contributes, float64 (n, n_features)."""
     rate, is_for_new_cases = rates.at(score), rates.is_for_new_cases
+    base = score - contributions.sum(axis=1) if how == SUM else None
     return [
         VoteExplanation(
-            float(score[i]), float(rate[i]), float(rate[i] / base_rate), n_trees, steps, how, is_for_new_cases
+            float(score[i]),
+            float(rate[i]),
+            float(rate[i] / base_rate),
+            n_trees,
+            steps,
+            how,
+            is_for_new_cases,
+            None if base is None else float(base[i]),
         )
         for i, steps in enumerate(value_steps(contributions, columns, X, originals))
     ]

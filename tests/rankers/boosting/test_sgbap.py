@@ -65,6 +65,12 @@ def test_explanations_add_up_to_the_score(model, audit):
     explanation = model.explain(X)[0]
     assert sum(step.contribution for step in explanation.steps) == pytest.approx(contributions[0].sum())
     assert "sum of" in str(explanation)
+    assert explanation.base == pytest.approx(model.trees_.mean_score(), abs=1e-5)
+    _, equation, *lines = str(explanation).splitlines()
+    score, base = (float(part.split()[0]) for part in equation.split("="))
+    shown = [float(line.split()[0]) for line in lines if line.strip()[0] in "+-"]
+    assert score == pytest.approx(explanation.score, abs=0.005)
+    assert base + sum(shown) == pytest.approx(score, abs=0.005 * (len(shown) + 2))
 
 
 @pytest.mark.parametrize("surrogate", ["exp", "sigmoid"])

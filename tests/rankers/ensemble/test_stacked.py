@@ -32,6 +32,7 @@ from toprank.rankers.ensemble import stacked
 from toprank.rankers.ensemble.stacked import PULL, Blend
 from toprank.rankers.log_odds import LogOddsMap, fit_log_odds_map, fit_logistic, with_gentle_ends
 from toprank.rankers.unseen import held_out_folds
+from toprank.words.numbers import number_text
 
 MEMBERS = [("tree", MetaAP(max_depth=2, leaf_depth=2)), ("forest", MetaAPForest(n_estimators=10)),
            ("boost", RankBoost(n_estimators=10, cv=3))]  # fmt: skip
@@ -140,6 +141,9 @@ def test_reasons_are_those_of_the_members(model):
     assert alerts["reason_1"].notna().all()
     assert (alerts["strength_1"] >= alerts["strength_2"].fillna(1)).all()
     explained = model.explain(X.iloc[alerts["row"][:3]])
+    for each in explained:
+        assert each.score == pytest.approx(each.intercept + sum(m.weight * m.log_odds for m in each.members))
+        assert str(each).splitlines()[1].startswith(f"= {number_text(each.intercept, 3)} + ")
     for each, row in zip(explained, alerts.iloc[:3].itertuples(), strict=True):
         assert each.score == row.score
         assert each.score == pytest.approx(
@@ -147,7 +151,7 @@ def test_reasons_are_those_of_the_members(model):
         )
         best = max(each.steps, key=lambda step: step.contribution)
         assert row.reason_1.startswith(best.feature)
-        assert "log-odds of the members" in str(each)
+        assert "(weight x log-odds of each member)" in str(each)
         assert each.to_dict()["members"][0]["name"] == each.members[0].name
 
 

@@ -132,6 +132,8 @@ class StackExplanation:
         Score of the stack, hit rate of cases with that score (of new cases if `is_for_new_cases`, else of training),
         and its ratio to the share of positives in training.
     is_for_new_cases : bool
+    intercept : float
+        What the score starts from; the members' log-odds, times their weights, are added.
     members : tuple of MemberShare
     steps : tuple of Step
         Columns by their contribution: those of the members, in log-odds, times the members' weights. Columns that
@@ -142,6 +144,7 @@ class StackExplanation:
     rate: float
     lift: float
     is_for_new_cases: bool
+    intercept: float
     members: tuple[MemberShare, ...]
     steps: tuple[Step, ...]
 
@@ -155,7 +158,7 @@ class StackExplanation:
         lines = [
             f"score {number_text(self.score, 6)}; "
             + expected_rate_text(self.rate, self.lift, is_for_new_cases=self.is_for_new_cases),
-            f"log-odds of the members: {', '.join(terms)}",
+            f"= {number_text(self.intercept, 3)} + {' + '.join(terms)} (weight x log-odds of each member)",
             "columns, and what each adds to the log-odds of a positive, weighted over the members:",
         ]
         return "\n".join(lines + step_lines(self.steps))
@@ -374,7 +377,8 @@ class StackedRanker(Ranker):
             members = [MemberShare(name, float(own), float(weight)) for name, own, weight
                        in zip(self.members_, log_odds[i], self.blend_.weights, strict=True)]  # fmt: skip
             lift, is_new = float(rate[i] / self.base_rate_), self.rates_.is_for_new_cases
-            out.append(StackExplanation(float(score[i]), float(rate[i]), lift, is_new, tuple(members), steps))
+            start = float(self.blend_.intercept)
+            out.append(StackExplanation(float(score[i]), float(rate[i]), lift, is_new, start, tuple(members), steps))
         return out
 
     @property
