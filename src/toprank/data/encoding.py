@@ -96,7 +96,7 @@ def _warn_of_other_scales(columns: Sequence[Column], matrix: np.ndarray) -> None
         if column.kind != "number" or usual is None or usual.is_one_value:
             continue
         values = sample[:, place]
-        values = values[~np.isnan(values)]
+        values = values[np.isfinite(values)]
         is_outside = (values < usual.low) | (values > usual.high)
         if len(values) < CHECKED_ROWS or is_outside.sum() < NEARLY_ALL * len(values):
             continue

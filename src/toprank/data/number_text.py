@@ -116,7 +116,7 @@ def learn_number_form(distinct: Sequence[str]) -> NumberForm | None:
     Examples
     --------
     >>> learn_number_form(["1.234,50", "12,3", "7"])
-    NumberForm(form='1.234,56', unit='')
+    NumberForm(form='1.234,56', unit='', zero_groups=False)
     >>> learn_number_form(["00273", "10115", "80331"]) is None
     True
     """
