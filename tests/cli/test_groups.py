@@ -79,6 +79,26 @@ def test_curve_and_compare_keep_groups_together(visits, tmp_path):
     assert done.code == 0, done.err
 
 
+def test_distill_keeps_groups_together(visits, tmp_path):
+    given = ("--label", "fraud", "--group", "person_id", "--drop", "visit", "--json")
+    done = run("distill", visits, *given, "--teacher", "tree", "--student", "tree", "-o", tmp_path / "m.toprank")
+    assert done.code == 0, done.err
+
+
+def test_an_identifier_with_few_values_is_no_group(visits, tmp_path):
+    frame = pl.read_csv(visits).with_columns(region=pl.col("visit") % 3)
+    frame.write_csv(tmp_path / "regions.csv")
+    given = ("--label", "fraud", "--id", "region", "--drop", "visit,person_id")
+    done = run("fit", tmp_path / "regions.csv", *given, *QUICK, "-o", tmp_path / "m.toprank")
+    assert "repeats" not in notes_of(done)
+
+
+def test_one_group_column(visits, tmp_path):
+    done = run("fit", visits, "--label", "fraud", "--group", "person_id,visit", "-o", tmp_path / "m.toprank")
+    assert done.code == 2
+    assert "--group takes one column, got 2" in done.err
+
+
 def test_the_label_is_no_group(visits, tmp_path):
     done = run("fit", visits, "--label", "fraud", "--group", "fraud", "-o", tmp_path / "m.toprank")
     assert done.code == 2

@@ -162,7 +162,7 @@ def test_few_positives_are_called_too_few_to_tell(tmp_path):
     how = ("--label", "y", "--model", "tree", "-o", tmp_path / "m.toprank")
     said = " ".join(run("fit", tmp_path / "h.csv", *how).out.split())
     limit = json.loads(run("fit", tmp_path / "h.csv", *how, "--json").out)["judged"]["random_order_limit"]
-    assert f"a random order often has up to {limit:.3f}: too few to tell if this model helps." in said
+    assert f"5 % of random orders have more than {limit:.3f}: too few to tell if this model helps." in said
     assert "hardly better" not in said
 
 

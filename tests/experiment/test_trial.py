@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -6,7 +8,7 @@ from sklearn.model_selection import StratifiedKFold, train_test_split
 from experiment_cases import make_frame, make_plan, write_tables
 from toprank.experiment.plan import PlanTable, Protocol
 from toprank.experiment.registry import find_method
-from toprank.experiment.search import make_encoder
+from toprank.experiment.search import Tuner, make_encoder
 from toprank.experiment.trial import Cases, load_cases, make_split, run_trial
 
 LEAK_METHODS = ["metaap", "gini-rate", "logistic-l2", "extra-trees", "smote+logistic-l1", "knn"]
@@ -213,10 +215,27 @@ def test_groups_are_never_on_both_sides_of_a_split(protocol):
     split = make_split(protocol, Cases(X[["x"]], y, X["person"].to_numpy()), 1, 1)
     person = X["person"].to_numpy()
     assert not np.intersect1d(person[split.train], person[split.test]).size
-    assert 0.2 < len(split.test) / len(y) < 0.4
+    assert len(split.test) / len(y) == pytest.approx(0.3 if protocol.kind == "holdout" else 0.25, abs=0.02)
     for inside, held_out in split.folds:
         own = person[split.train]
         assert not np.intersect1d(own[inside], own[held_out]).size
+
+
+def test_too_few_groups_get_a_sentence():
+    X, y = grouped(3)
+    with pytest.raises(ValueError, match=r"The table has 3 groups .* expected at least 4"):
+        make_split(Protocol(kind="kfold", n_splits=4), Cases(X[["x"]], y, X["person"].to_numpy()), 1, 1)
+
+
+def test_estimators_that_take_groups_get_them():
+    rng = np.random.default_rng(0)
+    person = np.repeat(np.arange(150), 4)
+    is_bad = rng.random(150) < 0.15
+    y = (rng.random(600) < np.where(is_bad, 0.9, 0.02)[person]).astype(int)
+    X = pd.DataFrame(rng.normal(size=(150, 3)).round(3)[person], columns=list("abc")).assign(noise=rng.normal(size=600))
+    tuner = Tuner.from_use(trial_of({"method": "sgbap", "parameters": {"n_estimators": 30}}).use, Protocol())
+    rates = [each.fit({}, X, y).rates_ for each in (tuner, replace(tuner, groups=person))]
+    assert rates[1].average_precision < rates[0].average_precision
 
 
 def test_a_protocol_without_groups_refuses_them():

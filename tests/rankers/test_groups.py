@@ -10,7 +10,7 @@ from toprank.data.binned_cases import BinnedCases
 from toprank.data.shared_table import SharedTable
 from toprank.rankers.ensemble.forest import draw_bootstrap
 from toprank.rankers.unseen import held_out_folds
-from toprank.rankers.validation import check_groups
+from toprank.rankers.validation import check_groups, check_split_groups
 from toprank.tree.columns import Column
 
 
@@ -55,6 +55,24 @@ def test_every_group_may_have_a_positive():
     folds = held_out_folds(cases_of(X, y, person), 5, None)
     assert len(folds) == 5
     assert all(y[fold.held_out].sum() == 4 for fold in folds)
+
+
+def test_few_groups_may_be_without_a_positive():
+    X, _, person = visits(20)
+    y = np.tile([1, 0, 0, 0], 20)
+    y[person == 7] = 0
+    assert len(held_out_folds(cases_of(X, y, person), 5, None)) == 5
+
+
+def test_rows_without_a_group_do_not_depend_on_their_order():
+    X, y, person = visits()
+    known = np.where(person < 200, person, np.nan)
+    order = np.random.default_rng(1).permutation(len(y))
+    one, other = (
+        MetaAP(random_state=0).fit(X.iloc[rows], y[rows], groups=known[rows]).rates_
+        for rows in (np.arange(len(y)), order)
+    )
+    assert one.average_precision == other.average_precision
 
 
 def test_without_two_groups_with_positives_there_are_no_folds():
@@ -121,7 +139,8 @@ def test_a_shared_table_is_prepared_again_for_other_groups():
     [["b", "a", "b", None], np.array([2.0, 1.0, 2.0, np.nan]), pd.Series(["b", "a", "b", pd.NA], dtype="string")],
 )
 def test_groups_are_numbered_by_value_and_rows_without_one_stand_alone(groups):
-    assert check_groups(groups, 4, "fit").tolist() == [1, 0, 1, 2]
+    assert check_groups(groups, 4, "fit").tolist() == [1, 0, 1, -1]
+    assert check_split_groups(groups, 4, "fit").tolist() == [1, 0, 1, 2]
 
 
 def test_groups_of_another_length_are_refused():

@@ -13,7 +13,7 @@ from typing import Any
 def interrupts_held_back() -> Iterator[None]:
     """Hold Ctrl-C back until the block ends, and then pass it on.
 
-    It changes nothing in threads other than the main one, which no interrupt reaches, and where a program ignores
+    It does nothing in other threads than the main one, as interrupts never reach them, or where a program ignores
     Ctrl-C or leaves it to the system.
     """
     is_main = threading.current_thread() is threading.main_thread()

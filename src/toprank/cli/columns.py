@@ -380,11 +380,11 @@ def find_groups(
     n_values = {name: frame[name].drop_nulls().n_unique() for name in (*chosen, *ids)}
     if not chosen and ids:
         most = max(ids, key=lambda name: n_values[name])
-        if n_values[most] < n - frame[most].null_count():
+        if FEWEST_KEYS <= n_values[most] < n - frame[most].null_count():
             chosen = [most]
             terminal.note(
                 f"{most!r} repeats ({plural(n_values[most], 'value')} in {plural(n, 'row')}): rows that share one stay "
-                "in the same fold, so that hit rates are for new ones."
+                "in the same fold, so that hit rates are for persons or companies not seen in training."
             )
     if chosen:
         values = frame[chosen[0]]
@@ -397,7 +397,7 @@ def find_groups(
             terminal.note(
                 f"{name!r} looks like an identifier that repeats ({plural(n_keys, 'value')} in {plural(n, 'row')}). If "
                 f"rows that share one belong together, as the visits of a person do, add --group {shlex.quote(name)}: "
-                "hit rates are then for new ones."
+                "hit rates are then for persons not seen in training."
             )
             break
     return None

@@ -38,7 +38,6 @@ from toprank.words.counts import count, plural
 if TYPE_CHECKING:
     import polars
 
-    from toprank.cli.csv_text import CsvFormat
     from toprank.experiment.leaderboard import Entry, Leaderboard
 
 MINUTES = 2.5

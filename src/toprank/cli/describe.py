@@ -42,9 +42,6 @@ if TYPE_CHECKING:
     import numpy as np
     import polars
 
-    from toprank.cli.reading import TableFile
-    from toprank.tree.columns import Column
-
 CLASS_RULES_SHOWN = 16
 CATEGORIES_SHOWN = 6
 OF_TRAINING = ", with figures on the training cases"

@@ -15,6 +15,7 @@ from toprank.cli.options import (
     Budget,
     Drop,
     Encoding,
+    Group,
     History,
     Ids,
     Label,
@@ -49,6 +50,7 @@ def distill(
         str, typer.Option(metavar="NAME", help="Readable model, such as red-flags, tree, treerank or scorecard.")
     ] = "red-flags",
     id_columns: Ids = None,
+    group: Group = None,
     drop: Drop = None,
     budget: Budget = None,
     positive: Positive = None,
@@ -87,8 +89,9 @@ def distill(
         find_model(option, name)
     if cv < 3:
         raise InputError(f"--cv must be at least 3 folds, got {cv}. Hint: the teacher scores cases outside its fold.")
-    left_out, csv_format = {"--id": id_columns, "--drop": drop}, CsvFormat.from_options(sep, encoding)
-    features, values, pos_label, _ = read_history(history, label, positive, left_out, terminal, csv_format)
+    left_out = {"--id": id_columns, "--drop": drop, "--group": None if group is None else [group]}
+    csv_format = CsvFormat.from_options(sep, encoding)
+    features, values, pos_label, groups = read_history(history, label, positive, left_out, terminal, csv_format)
     later = read_later(test, label, features, values, pos_label, terminal, csv_format)
     note_large_budget(share, len(values), "--budget", history.name, terminal)
     with terminal.working("Loading the estimators"):
@@ -107,7 +110,7 @@ def distill(
         if models[1].n_jobs is None:
             given["n_jobs"] = -1  # the same model, sooner
         shown = int(terminal.shows_progress)
-        found = distill_models(models[0], models[1], features, values, cv=cv, verbose=shown, **given)
+        found = distill_models(models[0], models[1], features, values, groups=groups, cv=cv, verbose=shown, **given)
     found.student.save(out)
     note_constants(found.student, features, terminal)
     note_readings(found.student, features, terminal)

@@ -26,7 +26,6 @@ from toprank.words.nearest import did_you_mean, nearest_name
 if TYPE_CHECKING:
     import polars
 
-    from toprank.cli.csv_text import CsvFormat
     from toprank.drift import DriftCell, TwoSampleResult
 
 Names = list[str] | None

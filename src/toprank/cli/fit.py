@@ -71,7 +71,6 @@ from toprank.words.nearest import did_you_mean
 if TYPE_CHECKING:
     import polars
 
-    from toprank.cli.csv_text import CsvFormat
     from toprank.explain import Rule
 
 TAKE_A_MODEL = ("init", "teacher", "base", "metric")
@@ -149,6 +148,8 @@ def read_history(
                 f"{option} names {label!r}, which is the label column of {path.name}; expected another column. "
                 f"Hint: the label is never used as a feature; remove it from {option}, or correct --label."
             )
+        if option == "--group" and len(names) > 1:
+            raise InputError(f"--group takes one column, got {len(names)}. Hint: join them into one column first.")
         unused[option] = names
     features = training_features(frame, [label, *chain(*unused.values())], path.name, terminal)
     groups = find_groups(frame, unused.get("--group", []), unused.get("--id", []), features.columns, terminal)

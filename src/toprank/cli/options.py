@@ -39,8 +39,8 @@ Group = Annotated[
     typer.Option(
         "--group",
         metavar="COLUMN",
-        help="Column that says who the cases belong to, if they have several each: folds keep them together, and hit "
-        "rates are for new ones (default: the column of --id, if it repeats). Not used as a feature.",
+        help="Column that says who the cases belong to, if they have several each: folds keep them together, and "
+        "hit rates are for persons or companies not seen in training (default: the column of --id, if it repeats).",
     ),
 ]
 Drop = Annotated[list[str] | None, typer.Option(metavar="COLUMNS", help="Columns to leave out: a,b; may be repeated.")]

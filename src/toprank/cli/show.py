@@ -465,7 +465,7 @@ def chance_facts(judged: dict[str, Any]) -> list[tuple[str, str]]:
     """Return the line below an average precision that a random order often has."""
     if not judged["is_near_chance"]:
         return []
-    few = f"With so few positives, a random order often has up to {judged['random_order_limit']:.3f}: {TOO_FEW}"
+    few = f"With so few positives, 5 % of random orders have more than {judged['random_order_limit']:.3f}: {TOO_FEW}"
     return [("", few if judged["has_few_positives"] else NEAR_CHANCE)]
 
 

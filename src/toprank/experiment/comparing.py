@@ -20,7 +20,7 @@ from toprank.experiment.measures import AT_CASES, RESAMPLED
 from toprank.experiment.plan import Plan, Trial
 from toprank.experiment.runner import Progress, default_workers, run
 from toprank.experiment.store import Store
-from toprank.rankers.validation import check_classes, check_groups, check_labels
+from toprank.rankers.validation import check_classes, check_labels, check_split_groups
 
 CORE = (
     "red-flags", "metaap", "scorecard-tree", "scorecard", "logistic-l1", "sgbap", "lightgbm", "cart", "treerank-forest",
@@ -204,7 +204,7 @@ def compare(
     """
     import_optional("pandas", needed_for="compare", hint='pip install "toprank[experiment]"')
     outcome = _outcome(y, len(X), "compare")
-    codes = check_groups(groups, len(X), "compare")
+    codes = check_split_groups(groups, len(X), "compare")
     share_of = outcome
     if X_test is not None:
         tested = _outcome(y_test, len(X_test), "compare (y_test)")

@@ -9,7 +9,7 @@ from __future__ import annotations
 import itertools
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -18,6 +18,7 @@ from sklearn.compose import ColumnTransformer
 from sklearn.impute import SimpleImputer
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer, OneHotEncoder, StandardScaler
+from sklearn.utils.validation import has_fit_parameter
 
 from toprank._compat import take_rows
 from toprank.data.shared_table import SharedTable
@@ -44,7 +45,11 @@ class Tuning:
 
 @dataclass(frozen=True)
 class Tuner:
-    """How one method is tuned on one set of training rows; `before_fit` is called before every fit, for time limits."""
+    """How one method is tuned on one set of training rows.
+
+    `before_fit` is called before every fit, for time limits. `groups` says who each of the rows belongs to: estimators
+    that take groups keep them together in their own folds.
+    """
 
     method: Method
     use: MethodUse
@@ -52,6 +57,7 @@ class Tuner:
     scoring: str
     random_state: int
     before_fit: Callable[[], None] = lambda: None
+    groups: np.ndarray | None = None
 
     @classmethod
     def from_use(
@@ -86,7 +92,8 @@ class Tuner:
             encoder = make_encoder(self.reads).fit(take_rows(X, inside))
             known = SharedTable(encoder.transform(take_rows(X, inside)), leaf_depths=depths)
             new = SharedTable(encoder.transform(take_rows(X, held_out)))
-            for positions, scores in self.score_settings(settings, known, y[inside], new):
+            part = self if self.groups is None else replace(self, groups=self.groups[inside])
+            for positions, scores in part.score_settings(settings, known, y[inside], new):
                 for position, score in zip(positions, scores, strict=True):
                     out[position, i] = score_of(self.scoring, y[held_out], score)
         return out
@@ -112,7 +119,8 @@ class Tuner:
         self.before_fit()
         parameters = {"random_state": self.random_state, **self.use.parameters, **setting}
         model = self.method.make(n_jobs=1, **parameters)
-        return model.fit(as_read_by(model, X), y)
+        takes_groups = self.groups is not None and has_fit_parameter(model, "groups")
+        return model.fit(as_read_by(model, X), y, **({"groups": self.groups} if takes_groups else {}))
 
     def _out_of_bag(self, settings: Sequence[Setting], X: Any, y: np.ndarray) -> np.ndarray:
         """Out-of-bag score of a forest of each setting: no fold is held out, and no fewer rows are learned from."""

@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
+import itertools
 import os
 import time
 import traceback
 import warnings
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
 from functools import lru_cache
 from importlib.util import find_spec
 from pathlib import Path
@@ -28,7 +30,8 @@ from toprank.experiment.measures import figures_of, score_of
 from toprank.experiment.plan import MethodUse, Plan, PlanTable, Protocol, Trial
 from toprank.experiment.registry import find_method
 from toprank.experiment.search import Tuner, make_encoder, scores_of
-from toprank.rankers.validation import check_groups
+from toprank.rankers.validation import check_split_groups
+from toprank.words.counts import plural
 
 try:
     import resource
@@ -93,6 +96,8 @@ def _run(trial: Trial, folder: str | Path | None, before_fit: Callable[[], None]
         cases = cases._replace(X=cases.X.drop(columns=trial.protocol.time))
     X, y = take_rows(cases.X, split.train), cases.y[split.train]
     tuner = Tuner.from_use(trial.use, trial.protocol, trial.seed, before_fit)
+    if cases.groups is not None:
+        tuner = replace(tuner, groups=cases.groups[split.train])
     start = time.perf_counter()
     tuning = tuner.tune(X, y, split.folds)
     tuned = time.perf_counter()
@@ -175,7 +180,7 @@ def _load(entries: tuple[tuple[str, Any], ...], folder: str) -> Cases:
             raise InputError(
                 f"The column {missing[0]!r} is to be {what}, but the table has {list(cases.X.columns)[:20]}."
             )
-    groups = check_groups(cases.X[split_by[0]], len(cases.y), "A plan") if split_by else None
+    groups = check_split_groups(cases.X[split_by[0]], len(cases.y), "A plan") if split_by else None
     return Cases(cases.X.drop(columns=[*dict.fromkeys([*drop, *split_by])]), cases.y, groups)
 
 
@@ -211,6 +216,10 @@ def _from_openml(source: Mapping[str, Any]) -> Cases:
 # --- splits -------------------------------------------------------------------------------------------------------
 
 
+HOLDOUT_PARTS = 10
+"""Parts that groups are dealt out to; a holdout takes as many as come nearest to its size."""
+
+
 class Split(NamedTuple):
     """Row positions: training and test rows, and (inside, held out) positions among the training rows."""
 
@@ -222,22 +231,32 @@ class Split(NamedTuple):
 def make_split(protocol: Protocol, cases: Cases, seed: int, fold: int) -> Split:
     """Rows of one split of a protocol; the same every time.
 
-    Rows of one group are on the same side. A holdout then is one of as many folds as fit `test_size`.
+    Rows of one group are on the same side, except with test rows that are given.
     """
     rows, y = np.arange(len(cases.y)), cases.y
     groups = cases.groups
     folds_of = StratifiedKFold if groups is None else StratifiedGroupKFold
     if groups is not None and protocol.kind not in ("holdout", "kfold", "given"):
         raise InputError(
-            f"split_by keeps rows together, which the protocol {protocol.kind!r} does not do; expected holdout or "
-            "kfold. Hint: leave split_by out."
+            f"split_by keeps rows together, which the protocol {protocol.kind!r} does not do; expected holdout, "
+            "kfold or given. Hint: leave split_by out."
         )
     random: Any = seed
     if protocol.kind == "published":  # one generator for the holdout and the folds, as in the paper's code
         random = np.random.RandomState(seed)
+    if groups is not None:
+        n_needed = {"holdout": HOLDOUT_PARTS, "kfold": protocol.n_splits}.get(protocol.kind, 2)
+        n_groups = len(np.unique(groups))
+        if n_groups < n_needed:
+            raise InputError(
+                f"The table has {plural(n_groups, 'group')} of rows that belong together, expected at least "
+                f"{n_needed}. Hint: use fewer folds, or another column to split by."
+            )
     if protocol.kind == "holdout" and groups is not None:
-        outer = folds_of(max(round(1 / protocol.test_size), 2), shuffle=True, random_state=seed)
-        train, test = next(outer.split(rows.reshape(-1, 1), y, groups))
+        parts = folds_of(HOLDOUT_PARTS, shuffle=True, random_state=seed).split(rows.reshape(-1, 1), y, groups)
+        n_parts = min(max(round(protocol.test_size * HOLDOUT_PARTS), 1), HOLDOUT_PARTS - 1)
+        test = np.sort(np.concatenate([held_out for _, held_out in itertools.islice(parts, n_parts)]))
+        train = np.setdiff1d(rows, test)
     elif protocol.kind in ("holdout", "published"):
         train, test = train_test_split(rows, test_size=protocol.test_size, stratify=y, random_state=random)
     elif protocol.kind == "kfold":
@@ -249,14 +268,16 @@ def make_split(protocol: Protocol, cases: Cases, seed: int, fold: int) -> Split:
             raise InputError(f"The table has {len(rows):,} rows, all of them in the test part of {protocol.test:,}.")
     else:
         train, test = _window(protocol, cases, fold)
+    own = None if groups is None else groups[train]
     n_folds = min(protocol.inner_splits, int(np.bincount(y[train], minlength=2).min()))
+    if own is not None:
+        n_folds = min(n_folds, len(np.unique(own)))
     if n_folds < 2:
         raise InputError(
             f"The training part has {int(y[train].sum())} positives and {int((1 - y[train]).sum())} negatives, "
             "expected at least 2 of each for cross-validation. Hint: use a smaller test part."
         )
     inner = folds_of(n_folds, shuffle=True, random_state=random)
-    own = None if groups is None else groups[train]
     return Split(train, test, list(inner.split(train.reshape(-1, 1), y[train], own)))
 
 

@@ -246,12 +246,12 @@ class VoteExplanation:
         and its ratio to the share of positives in training.
     n_trees : int
     steps : tuple of Step
-        Columns by their mean contribution to the log-odds, without those that contribute nothing.
+        Columns by their contribution to the score (of votes: to the log-odds), without those that contribute nothing.
     how : str
         How the trees make the score, in words.
     is_for_new_cases : bool
     base : float or None
-        Score of the mean case, to which the contributions add up to the score; None where they do not add up to it.
+        Score of the mean case: base and contributions add up to the score. None if they do not.
     """
 
     score: float

@@ -48,6 +48,7 @@ from toprank.rankers.validation import (
     warn_of_common_text_label,
 )
 from toprank.tree.columns import with_usual
+from toprank.tree.rows import row_hashes
 from toprank.words.counts import plural
 from toprank.words.numbers import percent_text
 
@@ -105,7 +106,7 @@ class Ranker(ClassifierMixin, TableReader):
         groups : array of shape (n,), optional
             Who or what each row belongs to, such as a person or a company with several rows. Rows of one group are
             never on both sides of a fold or of a bootstrap sample, so that hit rates are those of new persons. A row
-            without one (None, NaN) is a group of its own.
+            without a group (None, NaN) stands alone.
 
         Returns
         -------
@@ -130,11 +131,12 @@ class Ranker(ClassifierMixin, TableReader):
             return data
         table = self._read(X, reset=True)
         is_positive, weight = self._read_labels(y, sample_weight, len(table))
+        codes = check_groups(groups, len(table), f"{type(self).__name__}.fit")
         self._check_cases(weight)
         self.columns_, self.left_out_ = learn_columns(table, self.categorical_features, self.keep_columns)
         data = self._make_cases(encode(table, self.columns_), is_positive, weight, threads)
         self.columns_ = with_usual(data.columns, data.X, is_positive, weight)
-        data.groups = check_groups(groups, len(table), f"{type(self).__name__}.fit")
+        data.groups = None if codes is None else _with_lone_rows(codes, data.X)
         self.data_hash_ = data.fingerprint()
         self._backend = backend_of(plain_table(X))
         self._offer(X, y, sample_weight, groups, data)
@@ -475,6 +477,15 @@ class Ranker(ClassifierMixin, TableReader):
         tags = super().__sklearn_tags__()
         tags.classifier_tags.multi_class = False
         return tags
+
+
+def _with_lone_rows(groups: np.ndarray, X: np.ndarray) -> np.ndarray:
+    """Return groups in which a row without one (-1) is a group of its own, which it shares with equal rows only."""
+    lone = groups < 0
+    own = np.unique(row_hashes(X[lone], 0), return_inverse=True)[1]
+    out = groups.copy()
+    out[lone] = groups.max(initial=-1) + 1 + own
+    return out
 
 
 def _count(is_positive: np.ndarray, weight: np.ndarray | None) -> tuple[float, float]:

@@ -161,8 +161,8 @@ def held_out_folds(data: Cases, cv: Any, random_state: Any, n_rows: int = FOLD_R
 def _deal_out(data: Cases, rows: np.ndarray, n_folds: int, seed: int) -> np.ndarray:
     """Return the fold of each row, int (n,); empty if there are fewer than two kinds of positives or of negatives.
 
-    Equal rows of a class are of one kind; with groups, all rows of a group, which is dealt out by its positives if it
-    has any.
+    Equal rows of a class are of one kind; with groups, all rows of a group. Groups with positives are dealt out by
+    their positives, the others by their rows.
     """
     fold = np.zeros(len(rows), np.int64)
     is_positive = data.is_positive[rows]
@@ -171,18 +171,16 @@ def _deal_out(data: Cases, rows: np.ndarray, n_folds: int, seed: int) -> np.ndar
         hashes = row_hashes(_dense_codes(data.X[rows], data.is_categorical), seed)
     else:
         hashes = row_hashes(data.groups[rows].astype(np.float64)[:, None], seed)
+    n_folds = min(n_folds, *(len(np.unique(hashes[of_class])) for of_class in (is_positive, ~is_positive)))
+    if n_folds < 2:
+        return fold[:0]
+    if data.groups is not None:
         has_positive = np.isin(hashes, hashes[is_positive])
         cases = np.where(has_positive & ~is_positive, 0, cases)
         is_positive = has_positive
-    kinds = [np.unique(hashes[of_class], return_inverse=True) for of_class in (is_positive, ~is_positive)]
-    sizes = [len(distinct) for distinct, _ in kinds]
-    if data.groups is not None:
-        sizes = [size for size in sizes if size]  # every group may have a positive
-    n_folds = min(n_folds, *sizes)
-    if n_folds < 2:
-        return fold[:0]
-    for of_class, (distinct, which) in zip((is_positive, ~is_positive), kinds, strict=True):
-        if len(distinct) == 0:
+    for of_class in (is_positive, ~is_positive):
+        distinct, which = np.unique(hashes[of_class], return_inverse=True)
+        if len(distinct) == 0:  # every group has a positive
             continue
         # Integers below 2**53 as float64 are exact, so that neither row order nor copies change the sums.
         count = np.bincount(which, cases[of_class])

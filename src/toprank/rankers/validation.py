@@ -104,10 +104,7 @@ def check_labels(y: Any, n_rows: int, owner: str) -> np.ndarray:
 
 
 def check_groups(groups: Any, n_rows: int, owner: str) -> np.ndarray | None:
-    """Return the groups as int64 codes in the order of their values; None without groups.
-
-    Rows without a group get a code of their own.
-    """
+    """Return the groups as int64 codes in the order of their values, -1 for rows without one; None without groups."""
     if groups is None:
         return None
     values = column_or_1d(_to_numpy(groups))
@@ -119,11 +116,18 @@ def check_groups(groups: Any, n_rows: int, owner: str) -> np.ndarray | None:
     missing = np.array([is_missing(value) for value in values.tolist()], bool)
     if values.dtype.kind == "O":
         values = np.where(missing, "", values.astype(str))
-    known, codes = np.unique(values[~missing], return_inverse=True)
-    out = np.empty(n_rows, np.int64)
-    out[~missing] = codes
-    out[missing] = len(known) + np.arange(missing.sum())
+    out = np.full(n_rows, -1)
+    out[~missing] = np.unique(values[~missing], return_inverse=True)[1]
     return out
+
+
+def check_split_groups(groups: Any, n_rows: int, owner: str) -> np.ndarray | None:
+    """`check_groups` for splits that need no more than a group for every row: one without has its own."""
+    codes = check_groups(groups, n_rows, owner)
+    if codes is not None:
+        lone = codes < 0
+        codes[lone] = codes.max(initial=-1) + 1 + np.arange(lone.sum())
+    return codes
 
 
 def check_class_labels(y: Any, sample_weight: Any, n_rows: int, owner: str) -> tuple[np.ndarray, np.ndarray | None]:

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 from sklearn.base import clone
-from sklearn.model_selection import train_test_split
+from sklearn.model_selection import StratifiedGroupKFold, train_test_split
 from sklearn.utils import check_random_state
 
 from toprank._compat import n_samples, take_rows
@@ -42,6 +42,7 @@ from toprank.rankers.validation import (
     check_known_labels,
     check_labels,
     check_shares_table,
+    check_split_groups,
     check_two_labels,
     check_weights,
 )
@@ -126,6 +127,7 @@ def distill(
     X: Any,
     y: Any,
     sample_weight: Any = None,
+    groups: Any = None,
     *,
     X_test: Any = None,
     y_test: Any = None,
@@ -157,7 +159,7 @@ def distill(
     teacher, student : Ranker
         Fitted or not; both are copied and refitted. A teacher with hit rates of new cases (cv is not 0) has rates to
         teach. The student reads the table: its categorical_features, keep_columns and pos_label hold for the teacher.
-    X, y, sample_weight
+    X, y, sample_weight, groups
         Past cases, as in `fit`.
     X_test, y_test, sample_weight_test : optional
         Cases to report on. Without them a quarter of the cases is held out, and neither model is fitted on it.
@@ -194,11 +196,12 @@ def distill(
     _check(teacher, student, limits, X_test, y_test, sample_weight_test)
     seed = check_random_state(0 if random_state is None else random_state).randint(2**31 - 1)
     if X_test is None:
-        (X, y, sample_weight), (X_test, y_test, sample_weight_test) = _split(student, X, y, sample_weight, seed)
+        known, held_out = _split(student, X, y, sample_weight, groups, seed)
+        (X, y, sample_weight, groups), (X_test, y_test, sample_weight_test, _) = known, held_out
     taught: Ranker = clone(student)
     taught._validate_params()
     with Threads(resolve_n_jobs(student.n_jobs if n_jobs is None else n_jobs)) as threads:
-        data = taught._read_training(X, y, sample_weight, threads)
+        data = taught._read_training(X, y, sample_weight, threads, groups)
         test = NewCases.from_input(taught, X_test, y_test, sample_weight_test)
         k = None if k is None else count_of_alerts(k, test.n_cases)
         lesson = Lesson(data, taught, held_out_folds(data, cv, seed), seed, threads, verbose > 0)
@@ -241,8 +244,10 @@ def _check(
         raise InputError(f"distill got {present[0]} but no {lacking[0]}. Hint: test data are cases and outcomes.")
 
 
-def _split(student: Ranker, X: Any, y: Any, sample_weight: Any, seed: int) -> list[tuple[Any, Any, Any]]:
-    """Cases, outcomes and weights of three quarters of the cases, and of the quarter held out, stratified."""
+def _split(
+    student: Ranker, X: Any, y: Any, sample_weight: Any, groups: Any, seed: int
+) -> list[tuple[Any, Any, Any, Any]]:
+    """Cases, outcomes, weights and groups of three quarters of the cases, and of the quarter held out, stratified."""
     labels = check_labels(y, n_samples(X), "distill")
     classes, positive = check_classes(labels, student.pos_label, "distill")
     weight = check_weights(sample_weight, labels == classes[positive], "distill")
@@ -253,8 +258,17 @@ def _split(student: Ranker, X: Any, y: Any, sample_weight: Any, seed: int) -> li
             f"distill holds a quarter of the cases out and needs at least 4 of each class, got {counts.min()}. "
             "Hint: pass X_test and y_test."
         )
-    parts = map(np.sort, train_test_split(rows, test_size=0.25, stratify=labels[rows], random_state=seed))
-    return [(take_rows(X, part), labels[part], None if weight is None else weight[part]) for part in parts]
+    codes = check_split_groups(groups, len(labels), "distill")
+    if codes is None:
+        drawn = train_test_split(rows, test_size=0.25, stratify=labels[rows], random_state=seed)
+        parts = [np.sort(part) for part in drawn]
+    else:
+        folds = StratifiedGroupKFold(4, shuffle=True, random_state=seed)
+        parts = [rows[part] for part in next(folds.split(rows[:, None], labels[rows], codes[rows]))]
+    return [
+        (take_rows(X, part), labels[part], *(None if each is None else each[part] for each in (weight, codes)))
+        for part in parts
+    ]
 
 
 @dataclass(frozen=True)

@@ -192,7 +192,7 @@ class AdditiveRanker(Ranker):
         except KeyboardInterrupt:
             if self.on_interrupt != "keep" or min(len(run.precision) for run in runs) == 0:
                 raise
-            warnings.warn(KEPT.format(min(len(run.precision) for run in runs)), stacklevel=5)
+            warnings.warn(KEPT.format(plural(min(len(run.precision) for run in runs), "round")), stacklevel=5)
             is_complete = False
         return self._again_if_interrupted(lambda: self._read_off(runs, is_complete))
 
@@ -224,7 +224,7 @@ class AdditiveRanker(Ranker):
             warnings.warn(f"{what} was interrupted: the model has the trees grown so far.", stacklevel=6)
 
     def _again_if_interrupted(self, step: Callable[[], Result]) -> Result:
-        """Do a step behind rounds that are to be kept; begin it again if Ctrl-C ended it without a result."""
+        """Run a step that follows finished rounds; repeat it once if Ctrl-C stopped it."""
         try:
             return step()
         except KeyboardInterrupt:
@@ -316,12 +316,9 @@ def _curve_from(arrays: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
     return _curve(*parts)
 
 
-AFTER_FOLDS = "The fit was interrupted after its folds: it goes on with what they found. Ctrl-C again ends it."
+AFTER_FOLDS = "The fit was interrupted after its folds: it goes on with what they found."
 
-KEPT = (
-    "The folds were interrupted after {:,} rounds: the number of trees is the best so far. Ctrl-C again ends the last "
-    "fit."
-)
+KEPT = "The folds were interrupted after {}: the number of trees is the best so far. Ctrl-C again ends the last fit."
 
 
 def weights_of(data: Cases) -> np.ndarray:
@@ -345,11 +342,8 @@ class FoldRun:
         self.growing.step()
         held_out, score = self._fold.held_out, self.growing.other_score
         is_positive, weight = self._data.is_positive[held_out], self._fold.weight[held_out]
-        if self._share is None:
-            at_k = precision_at_k(is_positive, score, k=int(is_positive.sum()))
-        else:
-            at_k = precision_at_k(is_positive, score, k=self._share, of="cases", sample_weight=weight)
-        self.precision_at_k.append(at_k)
+        k, of = (1.0, "positives") if self._share is None else (self._share, "cases")
+        self.precision_at_k.append(precision_at_k(is_positive, score, k=k, of=of, sample_weight=weight))
         self.precision.append(average_precision(is_positive, score, sample_weight=weight))
 
     def held_out(self, score: Callable[[np.ndarray], np.ndarray]) -> HeldOut:

@@ -226,7 +226,7 @@ class SGBAP(WarmBooster):
             plain = super()._follow_folds(data, folds, threads)
             if plain.average_precision > found.average_precision:
                 return plain
-        except KeyboardInterrupt:  # before its first round
+        except KeyboardInterrupt:  # with no round of its own that could be kept, or a second one
             if self.on_interrupt != "keep":
                 raise
             warnings.warn(ONE_PASS, stacklevel=7)

@@ -342,13 +342,14 @@ def draw_bootstrap(data: BinnedCases, max_samples: int | float | None, rng: np.r
         size = max(1, round(size * len(present)))
     for _ in range(MAX_REDRAWS):
         if data.groups is None:
-            drawn = present[rng.integers(0, len(present), min(int(size), len(present)))]
-            times = np.bincount(drawn, minlength=len(weight))
+            rows = present[rng.integers(0, len(present), min(int(size), len(present)))]
+            times = np.bincount(rows, minlength=len(weight))
         else:
             times = _draw_groups(data.groups, present, min(int(size), len(present)), rng)
-        if 0 < times[data.is_positive].sum() < times.sum():
+        drawn = weight * times
+        if 0 < drawn[data.is_positive].sum() < drawn.sum():
             break
-    return weight * times
+    return drawn
 
 
 def _draw_groups(groups: np.ndarray, present: np.ndarray, size: int, rng: np.random.Generator) -> np.ndarray:

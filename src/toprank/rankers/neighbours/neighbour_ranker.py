@@ -218,6 +218,11 @@ class NeighbourRanker(Ranker):
     ) -> LeftOut:
         """Compare the rows of each fold with those of the others."""
         folds = held_out_folds(data, cv, self.random_state)
+        if not folds and data.groups is not None:
+            raise InputError(
+                f"{type(self).__name__}.fit needs two groups with positives and two with negatives to tune its rule, "
+                "but there are fewer. Hint: set gamma to a number, or leave groups out."
+            )
         if not folds:
             raise InputError(
                 f"{type(self).__name__}.fit needs folds with two distinct cases of each class to tune its rule, but "
