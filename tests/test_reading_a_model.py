@@ -27,8 +27,8 @@ def printed(*commands: str) -> str:
 
 def check(name: str, text: str) -> None:
     """Compare with the page, or print the text there."""
-    lines = text.splitlines()
-    assert max(len(line) for line in lines if not line.startswith("$ ")) <= SCREEN[0]
+    lines = [line for line in text.splitlines() if not line.startswith("$ ")]  # what the last command prints
+    assert max(map(len, lines)) <= SCREEN[0]
     assert len(lines) <= SCREEN[1]
     page, mark = PAGE.read_text(encoding="utf-8"), f"<!-- describe: {name} -->\n```\n"
     before, _, rest = page.partition(mark)
