@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 from sklearn.model_selection import GroupKFold
 
-from toprank import SGBAP, GammaKNN, MetaAP, MetaAPForest, RedFlags, ScorecardTree
+from toprank import SGBAP, CostOptimalCurve, GammaKNN, MetaAP, MetaAPForest, RedFlags, ScorecardTree
 from toprank.data.binned_cases import BinnedCases
 from toprank.data.shared_table import SharedTable
 from toprank.rankers.ensemble.forest import draw_bootstrap
@@ -105,6 +105,7 @@ def test_a_bootstrap_sample_draws_whole_groups():
         ScorecardTree(random_state=0),
         SGBAP(n_estimators=60, random_state=0),
         GammaKNN(),
+        CostOptimalCurve(),
     ],
     ids=lambda model: type(model).__name__,
 )

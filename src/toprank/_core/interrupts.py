@@ -13,8 +13,8 @@ from typing import Any
 def interrupts_held_back() -> Iterator[None]:
     """Hold Ctrl-C back until the block ends, and then pass it on.
 
-    It does nothing in other threads than the main one, as interrupts never reach them, or where a program ignores
-    Ctrl-C or leaves it to the system.
+    It does nothing outside the main thread, which is the only one that interrupts reach, or if a program ignores Ctrl-C
+    or leaves it to the system.
     """
     is_main = threading.current_thread() is threading.main_thread()
     given = signal.getsignal(signal.SIGINT) if is_main else None

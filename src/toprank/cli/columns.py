@@ -387,8 +387,7 @@ def find_groups(
                 "in the same fold, so that hit rates are for persons or companies not seen in training."
             )
     if chosen:
-        values = frame[chosen[0]]
-        return np.array(values.to_list(), object)
+        return np.array(frame[chosen[0]].to_list(), object)
     for name in features:
         if NAME_OF_KEY.search(name) is None or frame[name].dtype.is_float():
             continue

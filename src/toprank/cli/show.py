@@ -96,7 +96,8 @@ def strengths_text(alerts: Sequence[dict[str, Any]], rates: Any) -> str:
 def why_no_rates(model: Any) -> str:
     """Return why a fitted model has no hit rates of new cases, if it has too few cases of a class; else nothing."""
     fewest = min(model.n_positives_, model.n_cases_ - model.n_positives_)
-    is_off = model.get_params(deep=False).get("cv", 5) == 0
+    given = model.get_params(deep=False)
+    is_off = given.get("cv", 5) == 0 or not given.get("bootstrap", True)
     if model.rates_.is_for_new_cases or is_off or fewest >= LEAST_OF_CLASS:
         return ""
     what = plural(fewest, "positive" if model.n_positives_ == fewest else "negative")
