@@ -235,7 +235,7 @@ def test_bands_are_categories_in_ascending_order_unless_the_caller_calls_them_ca
 def test_conditions_on_bands_in_a_row_are_written_as_a_range():
     X, y = make_ages()
     model = RankingTree(max_depth=1).fit(X, y)
-    assert "age >= 55-64" in model.to_text()
+    assert "age is 55-64 or more" in model.to_text()
     assert 'age is "55-64", "65-74" or "75+"' in model.to_text(exact=True)
 
 

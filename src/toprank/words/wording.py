@@ -258,7 +258,7 @@ def category_text(
     ('sector is catering or missing', 'sector is not retail')
     >>> age = Column("age", ("< 18", "18-24", "25-64", "65+"), is_ordered=True)
     >>> category_text(age, {1, 2, 3}, False), category_text(age, {1, 2}, False), category_text(age, {0, 1}, True)
-    ('age >= 18-24', 'age from 18-24 to 25-64', 'age <= 18-24 or missing')
+    ('age is 18-24 or more', 'age is 18-24 or 25-64', 'age is < 18, 18-24 or missing')
     >>> category_text(sector, {1, 2}, False, value=2.0)
     'sector = construction'
     >>> category_text(sector, {1}, True, detail=EXACT), category_text(sector, {1, 2}, False, detail=EXACT)
@@ -282,24 +282,26 @@ def category_text(
         return f"{name} is not missing"
     in_order = sorted(code for code in codes if code < n)
     if column.is_ordered and not detail.is_exact and _are_neighbours(in_order):
-        return f"{name} {_bands_text(column, in_order)}{' or missing' if missing else ''}"
+        return f"{name} is {_bands_text(column, in_order)}{', or missing' if missing else ''}"
     if missing if detail.is_exact else len(outside) < len(inside):
         return f"{name} is {exclusion_text(outside, detail)}" + (", or is missing" if missing else "")
     return f"{name} is {names_text(inside, *(['missing'] if missing else []), detail=detail)}"
 
 
 def _are_neighbours(codes: Sequence[int]) -> bool:
-    """Return True if these are several codes in a row."""
-    return len(codes) > 1 and codes[-1] - codes[0] == len(codes) - 1
+    """Return True if these are three or more codes in a row; two are as quickly named."""
+    return len(codes) > 2 and codes[-1] - codes[0] == len(codes) - 1
 
 
 def _bands_text(column: Column, codes: Sequence[int]) -> str:
-    """Return several bands in a row in words: >= 18-24; <= 18-24; from 18-24 to 35-44."""
+    """Return several bands in a row in words: 18-24 or more; 18-24 or less; from 18-24 to 35-44."""
     assert column.categories is not None
     start, end = SHORT.label(column.categories[codes[0]]), SHORT.label(column.categories[codes[-1]])
     if codes[-1] == len(column.categories) - 1:
-        return f">= {start}"
-    return f"<= {end}" if codes[0] == 0 else f"from {start} to {end}"
+        return f"{start} or more"
+    if codes[0] == 0:
+        return f"{end} or less"
+    return f"from '{start}' to '{end}'" if " to " in start + end else f"from {start} to {end}"
 
 
 def category_sides(column: Column, codes: Collection[int]) -> tuple[list[Category], list[Category]]:
