@@ -2,59 +2,38 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 from toprank.rankers.boosting.booster import BOOSTER_CONSTRAINTS, Booster
 from toprank.rankers.boosting.losses import Logistic, Loss
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class PlainBooster(Booster):
     """Base of the boosters that differ in the loss alone; parameters and defaults are those of `SGBAP`."""
 
     _parameter_constraints = BOOSTER_CONSTRAINTS
 
-    def __init__(
-        self,
-        *,
-        n_estimators: int = 400,
-        learning_rate: float = 0.05,
-        max_depth: int = 6,
-        min_child_weight: float = 1.0,
-        reg_lambda: float = 1.0,
-        subsample: float = 0.8,
-        colsample_bytree: float = 0.8,
-        max_bin: int = 256,
-        early_stopping_rounds: int | None = 50,
-        cv: Any = 5,
-        budget: int | float | None = None,
-        pos_label: Any = None,
-        categorical_features: Any = None,
-        keep_columns: Any = None,
-        device: str = "cpu",
-        on_interrupt: str = "raise",
-        n_jobs: int | None = None,
-        random_state: Any = None,
-        verbose: int = 0,
-    ):
-        self.n_estimators = n_estimators
-        self.learning_rate = learning_rate
-        self.max_depth = max_depth
-        self.min_child_weight = min_child_weight
-        self.reg_lambda = reg_lambda
-        self.subsample = subsample
-        self.colsample_bytree = colsample_bytree
-        self.max_bin = max_bin
-        self.early_stopping_rounds = early_stopping_rounds
-        self.cv = cv
-        self.budget = budget
-        self.pos_label = pos_label
-        self.categorical_features = categorical_features
-        self.keep_columns = keep_columns
-        self.device = device
-        self.on_interrupt = on_interrupt
-        self.n_jobs = n_jobs
-        self.random_state = random_state
-        self.verbose = verbose
+    n_estimators: int = 400
+    learning_rate: float = 0.05
+    max_depth: int = 6
+    min_child_weight: float = 1.0
+    reg_lambda: float = 1.0
+    subsample: float = 0.8
+    colsample_bytree: float = 0.8
+    max_bin: int = 256
+    early_stopping_rounds: int | None = 50
+    cv: Any = 5
+    budget: int | float | None = None
+    pos_label: Any = None
+    categorical_features: Any = None
+    keep_columns: Any = None
+    device: str = "cpu"
+    on_interrupt: str = "raise"
+    n_jobs: int | None = None
+    random_state: Any = None
+    verbose: int = 0
 
 
 class LogisticBoost(PlainBooster):

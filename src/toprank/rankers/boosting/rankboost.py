@@ -27,6 +27,7 @@ MOST_R = 1.0 - 2.0**-20
 """Largest |r| that decides a weight: a weak ranking without mistakes would have an infinite one."""
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class RankBoost(AdditiveRanker):
     """RankBoost for two classes: weak rankings are thresholds on one column.
 
@@ -91,40 +92,20 @@ class RankBoost(AdditiveRanker):
         "missing": [StrOptions({"abstain", "side"})],
     }
 
-    pair_loss_: np.ndarray
-
-    def __init__(
-        self,
-        *,
-        n_estimators: int = 400,
-        learning_rate: float = 1.0,
-        max_bins: int = 255,
-        missing: str = "abstain",
-        early_stopping_rounds: int | None = 50,
-        cv: Any = 5,
-        budget: int | float | None = None,
-        pos_label: Any = None,
-        categorical_features: Any = None,
-        keep_columns: Any = None,
-        on_interrupt: str = "raise",
-        n_jobs: int | None = None,
-        random_state: Any = None,
-        verbose: int = 0,
-    ):
-        self.n_estimators = n_estimators
-        self.learning_rate = learning_rate
-        self.max_bins = max_bins
-        self.missing = missing
-        self.early_stopping_rounds = early_stopping_rounds
-        self.cv = cv
-        self.budget = budget
-        self.pos_label = pos_label
-        self.categorical_features = categorical_features
-        self.keep_columns = keep_columns
-        self.on_interrupt = on_interrupt
-        self.n_jobs = n_jobs
-        self.random_state = random_state
-        self.verbose = verbose
+    n_estimators: int = 400
+    learning_rate: float = 1.0
+    max_bins: int = 255
+    missing: str = "abstain"
+    early_stopping_rounds: int | None = 50
+    cv: Any = 5
+    budget: int | float | None = None
+    pos_label: Any = None
+    categorical_features: Any = None
+    keep_columns: Any = None
+    on_interrupt: str = "raise"
+    n_jobs: int | None = None
+    random_state: Any = None
+    verbose: int = 0
 
     def _make_cases(
         self, matrix: np.ndarray, is_positive: np.ndarray, weight: np.ndarray | None, threads: Threads

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from dataclasses import KW_ONLY, dataclass
 from numbers import Integral, Real
 from typing import Any, Self
 
@@ -27,6 +28,7 @@ ONE_PASS = (
 )
 
 
+@dataclass(eq=False, repr=False)
 class SGBAP(WarmBooster):
     """Stochastic gradient boosting on average precision.
 
@@ -133,60 +135,32 @@ class SGBAP(WarmBooster):
         "init": [HasMethods(["fit"]), None],
     }
 
-    def __init__(
-        self,
-        surrogate: str = "exp",
-        *,
-        alpha: float = 0.7,
-        blend: float | str = "auto",
-        warm_up: int = 50,
-        n_estimators: int = 400,
-        learning_rate: float = 0.05,
-        max_depth: int = 6,
-        min_child_weight: float = 1.0,
-        reg_lambda: float = 1.0,
-        subsample: float = 0.8,
-        colsample_bytree: float = 0.8,
-        max_bin: int = 256,
-        early_stopping_rounds: int | None = 50,
-        line_search: bool = False,
-        init: Any = None,
-        cv: Any = 5,
-        budget: int | float | None = None,
-        pos_label: Any = None,
-        categorical_features: Any = None,
-        keep_columns: Any = None,
-        device: str = "cpu",
-        on_interrupt: str = "raise",
-        n_jobs: int | None = None,
-        random_state: Any = None,
-        verbose: int = 0,
-    ):
-        self.surrogate = surrogate
-        self.alpha = alpha
-        self.blend = blend
-        self.warm_up = warm_up
-        self.n_estimators = n_estimators
-        self.learning_rate = learning_rate
-        self.max_depth = max_depth
-        self.min_child_weight = min_child_weight
-        self.reg_lambda = reg_lambda
-        self.subsample = subsample
-        self.colsample_bytree = colsample_bytree
-        self.max_bin = max_bin
-        self.early_stopping_rounds = early_stopping_rounds
-        self.line_search = line_search
-        self.init = init
-        self.cv = cv
-        self.budget = budget
-        self.pos_label = pos_label
-        self.categorical_features = categorical_features
-        self.keep_columns = keep_columns
-        self.device = device
-        self.on_interrupt = on_interrupt
-        self.n_jobs = n_jobs
-        self.random_state = random_state
-        self.verbose = verbose
+    surrogate: str = "exp"
+    _: KW_ONLY
+    alpha: float = 0.7
+    blend: float | str = "auto"
+    warm_up: int = 50
+    n_estimators: int = 400
+    learning_rate: float = 0.05
+    max_depth: int = 6
+    min_child_weight: float = 1.0
+    reg_lambda: float = 1.0
+    subsample: float = 0.8
+    colsample_bytree: float = 0.8
+    max_bin: int = 256
+    early_stopping_rounds: int | None = 50
+    line_search: bool = False
+    init: Any = None
+    cv: Any = 5
+    budget: int | float | None = None
+    pos_label: Any = None
+    categorical_features: Any = None
+    keep_columns: Any = None
+    device: str = "cpu"
+    on_interrupt: str = "raise"
+    n_jobs: int | None = None
+    random_state: Any = None
+    verbose: int = 0
 
     @classmethod
     def paper(cls, surrogate: str = "exp", **parameters: Any) -> Self:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from numbers import Real
 from typing import Any
 
@@ -36,6 +37,7 @@ GRID = np.arange(21) / 10
 GAMMA = [Interval(Real, 0, None, closed="left"), Options(str, {CV})]
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class GammaKNN(NeighbourRanker):
     """Nearest neighbours with a thumb on the scale: positives count as if they were nearer (algorithm 2.1).
 
@@ -129,7 +131,7 @@ class GammaKNN(NeighbourRanker):
     True
     """
 
-    _parameter_constraints: dict[str, list[Any]] = {
+    _parameter_constraints = {
         **NEIGHBOUR_CONSTRAINTS,
         "gamma": GAMMA,
         "scoring": [StrOptions(set(MEASURES)), callable, None],
@@ -138,47 +140,23 @@ class GammaKNN(NeighbourRanker):
         "gamma_synthetic": GAMMA,
     }
 
-    gamma_curve_: GammaCurve | None
-    gamma_synthetic_: float | None
-
-    def __init__(
-        self,
-        *,
-        n_neighbors: int = 3,
-        gamma: float | str = CV,
-        scoring: str | Callable[..., Any] | None = "f1",
-        max_gamma: float = 1.0,
-        sampler: Any = None,
-        gamma_synthetic: float | str = CV,
-        metric: Any = "euclidean",
-        scaling: str | None = "minmax",
-        category_distance: float = 2.0,
-        algorithm: str = "auto",
-        cv: Any = None,
-        budget: int | float | None = None,
-        pos_label: Any = None,
-        categorical_features: Any = None,
-        keep_columns: Any = None,
-        random_state: Any = None,
-        n_jobs: int | None = None,
-    ):
-        self.n_neighbors = n_neighbors
-        self.gamma = gamma
-        self.scoring = scoring
-        self.max_gamma = max_gamma
-        self.sampler = sampler
-        self.gamma_synthetic = gamma_synthetic
-        self.metric = metric
-        self.scaling = scaling
-        self.category_distance = category_distance
-        self.algorithm = algorithm
-        self.cv = cv
-        self.budget = budget
-        self.pos_label = pos_label
-        self.categorical_features = categorical_features
-        self.keep_columns = keep_columns
-        self.random_state = random_state
-        self.n_jobs = n_jobs
+    n_neighbors: int = 3
+    gamma: float | str = CV
+    scoring: str | Callable[..., Any] | None = "f1"
+    max_gamma: float = 1.0
+    sampler: Any = None
+    gamma_synthetic: float | str = CV
+    metric: Any = "euclidean"
+    scaling: str | None = "minmax"
+    category_distance: float = 2.0
+    algorithm: str = "auto"
+    cv: Any = None
+    budget: int | float | None = None
+    pos_label: Any = None
+    categorical_features: Any = None
+    keep_columns: Any = None
+    random_state: Any = None
+    n_jobs: int | None = None
 
     # --- the vote -----------------------------------------------------------------------------------------------
 
@@ -226,13 +204,14 @@ class GammaKNN(NeighbourRanker):
             None if isinstance(given, str) else float(given) for given in (self.gamma, self.gamma_synthetic)
         )
         known = left_out.is_positive, left_out.weight, measure
+        self.gamma_synthetic_: float | None = None
         if len(left_out.evidence) > 1:
             self.gamma_, self.gamma_synthetic_, curve = tune_both(
                 left_out.evidence, *known, self.max_gamma, gamma, synthetic
             )
         else:
             curve = gamma_curve(left_out.evidence[0], *known, self.max_gamma if gamma is None else gamma)
-            self.gamma_, self.gamma_synthetic_ = curve.best if gamma is None else gamma, None
+            self.gamma_ = curve.best if gamma is None else gamma
         self.gamma_curve_ = curve if gamma is None else None
         self.tuned_score_ = float(curve.at(self.gamma_))
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import reprlib
+from dataclasses import dataclass
 from numbers import Real
 from typing import Any, Self
 
@@ -52,6 +53,7 @@ CLASSES = 20
 """Most classes that a summary describes one by one."""
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class GammaKNNClassifier(ClassifierMixin, TableReader):
     """Nearest neighbours for two or more classes, of which the rare ones count as if they were nearer.
 
@@ -116,7 +118,7 @@ class GammaKNNClassifier(ClassifierMixin, TableReader):
     0
     """
 
-    _parameter_constraints: dict[str, list[Any]] = {
+    _parameter_constraints = {
         **{name: RANKER_CONSTRAINTS[name] for name in ("categorical_features", "keep_columns", "n_jobs")},
         **{
             name: NEIGHBOUR_CONSTRAINTS[name]
@@ -128,44 +130,20 @@ class GammaKNNClassifier(ClassifierMixin, TableReader):
         "metric": [StrOptions(set(METRICS))],
     }
 
-    classes_: np.ndarray
-    gammas_: np.ndarray
-    confusion_: np.ndarray
-    n_neighbors_: int
-    recall_: float
-    data_hash_: str
-    _space: Space
-    _sets: list[CaseSet]
-    _case_names: list[str] | None = None
+    _case_names = None
 
-    def __init__(
-        self,
-        *,
-        n_neighbors: int = 3,
-        gamma: Any = CV,
-        scoring: str = "f1_macro",
-        max_gamma: float = 1.0,
-        metric: str = "euclidean",
-        scaling: str | None = "minmax",
-        category_distance: float = 2.0,
-        algorithm: str = "auto",
-        categorical_features: Any = None,
-        keep_columns: Any = None,
-        random_state: Any = None,
-        n_jobs: int | None = None,
-    ):
-        self.n_neighbors = n_neighbors
-        self.gamma = gamma
-        self.scoring = scoring
-        self.max_gamma = max_gamma
-        self.metric = metric
-        self.scaling = scaling
-        self.category_distance = category_distance
-        self.algorithm = algorithm
-        self.categorical_features = categorical_features
-        self.keep_columns = keep_columns
-        self.random_state = random_state
-        self.n_jobs = n_jobs
+    n_neighbors: int = 3
+    gamma: Any = CV
+    scoring: str = "f1_macro"
+    max_gamma: float = 1.0
+    metric: str = "euclidean"
+    scaling: str | None = "minmax"
+    category_distance: float = 2.0
+    algorithm: str = "auto"
+    categorical_features: Any = None
+    keep_columns: Any = None
+    random_state: Any = None
+    n_jobs: int | None = None
 
     # --- fitting ------------------------------------------------------------------------------------------------
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -29,6 +30,7 @@ CONFIDENCE = 0.1
 """Level of both intervals of kRNN: they leave out this share."""
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class KNN(NeighbourRanker):
     """Nearest neighbours that vote, by one of five rules.
 
@@ -98,38 +100,21 @@ class KNN(NeighbourRanker):
     [0.0, 0.33, 0.67]
     """
 
-    _parameter_constraints: dict[str, list[Any]] = {**NEIGHBOUR_CONSTRAINTS, "rule": [StrOptions(set(RULES))]}
+    _parameter_constraints = {**NEIGHBOUR_CONSTRAINTS, "rule": [StrOptions(set(RULES))]}
 
-    def __init__(
-        self,
-        *,
-        n_neighbors: int = 3,
-        rule: str = "plain",
-        metric: Any = "euclidean",
-        scaling: str | None = "minmax",
-        category_distance: float = 2.0,
-        algorithm: str = "auto",
-        cv: Any = None,
-        budget: int | float | None = None,
-        pos_label: Any = None,
-        categorical_features: Any = None,
-        keep_columns: Any = None,
-        random_state: Any = None,
-        n_jobs: int | None = None,
-    ):
-        self.n_neighbors = n_neighbors
-        self.rule = rule
-        self.metric = metric
-        self.scaling = scaling
-        self.category_distance = category_distance
-        self.algorithm = algorithm
-        self.cv = cv
-        self.budget = budget
-        self.pos_label = pos_label
-        self.categorical_features = categorical_features
-        self.keep_columns = keep_columns
-        self.random_state = random_state
-        self.n_jobs = n_jobs
+    n_neighbors: int = 3
+    rule: str = "plain"
+    metric: Any = "euclidean"
+    scaling: str | None = "minmax"
+    category_distance: float = 2.0
+    algorithm: str = "auto"
+    cv: Any = None
+    budget: int | float | None = None
+    pos_label: Any = None
+    categorical_features: Any = None
+    keep_columns: Any = None
+    random_state: Any = None
+    n_jobs: int | None = None
 
     def _most_neighbours(self, n_positives: float, n_negatives: float) -> float:
         return float(np.floor(n_positives if self.rule == "krnn" else n_positives + n_negatives))

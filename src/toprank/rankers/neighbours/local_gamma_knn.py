@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import warnings
 from collections.abc import Callable
+from dataclasses import dataclass
 from numbers import Integral, Real
 from typing import Any
 
@@ -28,6 +29,7 @@ FOLDS = 10
 """Folds in which version 2 clusters and tunes, as in the thesis."""
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class LocalGammaKNN(NeighbourRanker):
     """gamma-kNN with one gamma for each of several clusters of the training cases.
 
@@ -87,7 +89,7 @@ class LocalGammaKNN(NeighbourRanker):
     (3,)
     """
 
-    _parameter_constraints: dict[str, list[Any]] = {
+    _parameter_constraints = {
         **NEIGHBOUR_CONSTRAINTS,
         "n_clusters": [Interval(Integral, 1, None, closed="left")],
         "version": [Options(Integral, {1, 2})],
@@ -97,48 +99,24 @@ class LocalGammaKNN(NeighbourRanker):
         "max_gamma": [Interval(Real, 0, None, closed="neither")],
     }
 
-    held_out_score_: float | None
-
-    def __init__(
-        self,
-        *,
-        n_neighbors: int = 3,
-        n_clusters: int = 5,
-        version: int = 2,
-        measured_on: str = "all",
-        min_positives: int = 5,
-        scoring: str | Callable[..., Any] | None = "f1",
-        max_gamma: float = 1.0,
-        metric: Any = "euclidean",
-        scaling: str | None = "minmax",
-        category_distance: float = 2.0,
-        algorithm: str = "auto",
-        cv: Any = None,
-        budget: int | float | None = None,
-        pos_label: Any = None,
-        categorical_features: Any = None,
-        keep_columns: Any = None,
-        random_state: Any = None,
-        n_jobs: int | None = None,
-    ):
-        self.n_neighbors = n_neighbors
-        self.n_clusters = n_clusters
-        self.version = version
-        self.measured_on = measured_on
-        self.min_positives = min_positives
-        self.scoring = scoring
-        self.max_gamma = max_gamma
-        self.metric = metric
-        self.scaling = scaling
-        self.category_distance = category_distance
-        self.algorithm = algorithm
-        self.cv = cv
-        self.budget = budget
-        self.pos_label = pos_label
-        self.categorical_features = categorical_features
-        self.keep_columns = keep_columns
-        self.random_state = random_state
-        self.n_jobs = n_jobs
+    n_neighbors: int = 3
+    n_clusters: int = 5
+    version: int = 2
+    measured_on: str = "all"
+    min_positives: int = 5
+    scoring: str | Callable[..., Any] | None = "f1"
+    max_gamma: float = 1.0
+    metric: Any = "euclidean"
+    scaling: str | None = "minmax"
+    category_distance: float = 2.0
+    algorithm: str = "auto"
+    cv: Any = None
+    budget: int | float | None = None
+    pos_label: Any = None
+    categorical_features: Any = None
+    keep_columns: Any = None
+    random_state: Any = None
+    n_jobs: int | None = None
 
     # --- fitting ------------------------------------------------------------------------------------------------
 

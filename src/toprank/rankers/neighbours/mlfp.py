@@ -47,6 +47,7 @@ Lipschitz constant of lemma 3, enters squared; in the last lines of the proof it
 is used; `MetricBound.stated` has the bounds with the printed one."""
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class MLFP(TransformerMixin, NeighbourRanker):
     """Nearest neighbours with a distance towards positives that is learned (metric learning from few positives).
 
@@ -147,7 +148,7 @@ class MLFP(TransformerMixin, NeighbourRanker):
     True
     """
 
-    _parameter_constraints: dict[str, list[Any]] = {
+    _parameter_constraints = {
         **{name: checks for name, checks in NEIGHBOUR_CONSTRAINTS.items() if name != "metric"},
         "mu": [Interval(Real, 0, None, closed="left")],
         "c": [Interval(Real, 0, 1, closed="both")],
@@ -162,57 +163,26 @@ class MLFP(TransformerMixin, NeighbourRanker):
 
     metric = "euclidean"  # towards negatives
 
-    components_: np.ndarray
-    objective_: np.ndarray
-    gap_: float | None
-    n_iter_: int
-    n_triplets_: float
-    vote_f1_: float
-
-    def __init__(
-        self,
-        *,
-        n_neighbors: int = 3,
-        mu: float = 0.01,
-        c: float = 0.5,
-        form: str = "diagonal",
-        n_components: int | None = None,
-        triplets: str = "nearest",
-        n_sampled: int = 10,
-        normalization: str = "triplets",
-        tol: float = 1e-3,
-        max_iter: int = 500,
-        scaling: str | None = "standard",
-        category_distance: float = 2.0,
-        algorithm: str = "auto",
-        cv: Any = 5,
-        budget: int | float | None = None,
-        pos_label: Any = None,
-        categorical_features: Any = None,
-        keep_columns: Any = None,
-        random_state: Any = None,
-        n_jobs: int | None = None,
-    ):
-        self.n_neighbors = n_neighbors
-        self.mu = mu
-        self.c = c
-        self.form = form
-        self.n_components = n_components
-        self.triplets = triplets
-        self.n_sampled = n_sampled
-        self.normalization = normalization
-        self.tol = tol
-        self.max_iter = max_iter
-        self.scaling = scaling
-        self.category_distance = category_distance
-        self.algorithm = algorithm
-        self.cv = cv
-        self.budget = budget
-        self.pos_label = pos_label
-        self.categorical_features = categorical_features
-        self.keep_columns = keep_columns
-        self.random_state = random_state
-        self.n_jobs = n_jobs
+    n_neighbors: int = 3
+    mu: float = 0.01
+    c: float = 0.5
+    form: str = "diagonal"
+    n_components: int | None = None
+    triplets: str = "nearest"
+    n_sampled: int = 10
+    normalization: str = "triplets"
+    tol: float = 1e-3
+    max_iter: int = 500
+    scaling: str | None = "standard"
+    category_distance: float = 2.0
+    algorithm: str = "auto"
+    cv: Any = 5
+    budget: int | float | None = None
+    pos_label: Any = None
+    categorical_features: Any = None
+    keep_columns: Any = None
+    random_state: Any = None
+    n_jobs: int | None = None
 
     # --- the metric ---------------------------------------------------------------------------------------------
 

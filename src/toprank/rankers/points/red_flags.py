@@ -62,6 +62,7 @@ class FlagsAndCard:
         return self.card.decision_function(matrix, threads) + self.flags.decision_function(matrix, threads)
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class RedFlags(Ranker):
     """A few rules with points, and a small card of points for everything else: a model that fits on one page.
 
@@ -124,7 +125,7 @@ class RedFlags(Ranker):
     True
     """
 
-    _parameter_constraints: dict[str, list[Any]] = {
+    _parameter_constraints = {
         **RANKER_CONSTRAINTS,
         "max_rules": [Interval(Integral, 0, 60, closed="both")],
         "max_conditions": [Interval(Integral, 1, 10, closed="both")],
@@ -139,45 +140,22 @@ class RedFlags(Ranker):
         "verbose": ["verbose"],
     }
 
-    flags_: Flags
-    card_: Card
-
-    def __init__(
-        self,
-        *,
-        max_rules: int = 20,
-        max_conditions: int = 4,
-        max_total_conditions: int = 40,
-        max_features: int = 12,
-        max_bins_per_feature: int = 5,
-        points: int | None = 10,
-        teacher: Any = "auto",
-        monotonic_cst: Any = None,
-        cv: Any = 5,
-        budget: int | float | None = None,
-        pos_label: Any = None,
-        categorical_features: Any = None,
-        keep_columns: Any = None,
-        n_jobs: int | None = None,
-        random_state: Any = None,
-        verbose: int = 0,
-    ):
-        self.max_rules = max_rules
-        self.max_conditions = max_conditions
-        self.max_total_conditions = max_total_conditions
-        self.max_features = max_features
-        self.max_bins_per_feature = max_bins_per_feature
-        self.points = points
-        self.teacher = teacher
-        self.monotonic_cst = monotonic_cst
-        self.cv = cv
-        self.budget = budget
-        self.pos_label = pos_label
-        self.categorical_features = categorical_features
-        self.keep_columns = keep_columns
-        self.n_jobs = n_jobs
-        self.random_state = random_state
-        self.verbose = verbose
+    max_rules: int = 20
+    max_conditions: int = 4
+    max_total_conditions: int = 40
+    max_features: int = 12
+    max_bins_per_feature: int = 5
+    points: int | None = 10
+    teacher: Any = "auto"
+    monotonic_cst: Any = None
+    cv: Any = 5
+    budget: int | float | None = None
+    pos_label: Any = None
+    categorical_features: Any = None
+    keep_columns: Any = None
+    n_jobs: int | None = None
+    random_state: Any = None
+    verbose: int = 0
 
     # --- fitting ------------------------------------------------------------------------------------------------
 

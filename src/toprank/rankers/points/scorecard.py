@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, ClassVar
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
@@ -17,6 +18,7 @@ from toprank.rankers.points.pages import card_page
 from toprank.rankers.points.points_ranker import POINTS_CONSTRAINTS, PointsRanker, pays
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class Scorecard(PointsRanker):
     """Points per column that add up to a score, as in credit scoring.
 
@@ -88,40 +90,21 @@ class Scorecard(PointsRanker):
     (3, 20, '20 points double the odds')
     """
 
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {**POINTS_CONSTRAINTS, "fine_tune": ["boolean"]}
+    _parameter_constraints = {**POINTS_CONSTRAINTS, "fine_tune": ["boolean"]}
 
-    is_fine_tuned_: bool
-
-    def __init__(
-        self,
-        *,
-        points: int | None = 20,
-        alpha: float | str = "cv",
-        max_features: int | None = None,
-        max_bins_per_feature: int | None = None,
-        monotonic_cst: Any = None,
-        fine_tune: bool = False,
-        cv: Any = 5,
-        budget: int | float | None = None,
-        pos_label: Any = None,
-        categorical_features: Any = None,
-        keep_columns: Any = None,
-        n_jobs: int | None = None,
-        random_state: Any = None,
-    ):
-        self.points = points
-        self.alpha = alpha
-        self.max_features = max_features
-        self.max_bins_per_feature = max_bins_per_feature
-        self.monotonic_cst = monotonic_cst
-        self.fine_tune = fine_tune
-        self.cv = cv
-        self.budget = budget
-        self.pos_label = pos_label
-        self.categorical_features = categorical_features
-        self.keep_columns = keep_columns
-        self.n_jobs = n_jobs
-        self.random_state = random_state
+    points: int | None = 20
+    alpha: float | str = "cv"
+    max_features: int | None = None
+    max_bins_per_feature: int | None = None
+    monotonic_cst: Any = None
+    fine_tune: bool = False
+    cv: Any = 5
+    budget: int | float | None = None
+    pos_label: Any = None
+    categorical_features: Any = None
+    keep_columns: Any = None
+    n_jobs: int | None = None
+    random_state: Any = None
 
     def _candidates(self, data: BinnedCases, rows: Rows, terms: list[Term], alphas: Sequence[float]) -> list[Card]:
         models = fits_by_alpha(data, rows, terms, alphas, self.max_features, self.max_bins_per_feature)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from numbers import Integral, Real
 from typing import Any
 
@@ -29,6 +30,7 @@ def grown_alpha(alphas: Sequence[float]) -> float:
     return USUAL_ALPHA if USUAL_ALPHA in alphas else alphas[0]
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class ScorecardTree(PointsRanker):
     """A scorecard, and a shallow tree whose leaves correct a few of its columns.
 
@@ -82,40 +84,21 @@ class ScorecardTree(PointsRanker):
         "min_class_leaf": [Interval(Real, 1, None, closed="left")],
     }
 
-    def __init__(
-        self,
-        *,
-        max_depth: int = 3,
-        max_terms: int = 5,
-        min_class_leaf: float = 10,
-        points: int | None = 20,
-        alpha: float | str = "cv",
-        max_features: int | None = None,
-        max_bins_per_feature: int | None = None,
-        monotonic_cst: Any = None,
-        cv: Any = 5,
-        budget: int | float | None = None,
-        pos_label: Any = None,
-        categorical_features: Any = None,
-        keep_columns: Any = None,
-        n_jobs: int | None = None,
-        random_state: Any = None,
-    ):
-        self.max_depth = max_depth
-        self.max_terms = max_terms
-        self.min_class_leaf = min_class_leaf
-        self.points = points
-        self.alpha = alpha
-        self.max_features = max_features
-        self.max_bins_per_feature = max_bins_per_feature
-        self.monotonic_cst = monotonic_cst
-        self.cv = cv
-        self.budget = budget
-        self.pos_label = pos_label
-        self.categorical_features = categorical_features
-        self.keep_columns = keep_columns
-        self.n_jobs = n_jobs
-        self.random_state = random_state
+    max_depth: int = 3
+    max_terms: int = 5
+    min_class_leaf: float = 10
+    points: int | None = 20
+    alpha: float | str = "cv"
+    max_features: int | None = None
+    max_bins_per_feature: int | None = None
+    monotonic_cst: Any = None
+    cv: Any = 5
+    budget: int | float | None = None
+    pos_label: Any = None
+    categorical_features: Any = None
+    keep_columns: Any = None
+    n_jobs: int | None = None
+    random_state: Any = None
 
     # --- fitting ------------------------------------------------------------------------------------------------
 
