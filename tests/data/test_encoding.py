@@ -47,6 +47,25 @@ def test_categories_and_codes_give_the_values_back(values):
         assert back == values
 
 
+@given(trained=st.lists(words, min_size=1, max_size=8), values=st.lists(words, min_size=1, max_size=12))
+@pytest.mark.filterwarnings("ignore:Column 'c' holds:UserWarning")
+def test_text_of_polars_gets_the_codes_of_other_frames(trained, values):
+    columns, _ = read(pl.DataFrame({"c": trained}, schema={"c": pl.String}))
+    frames = pl.DataFrame({"c": values}, schema={"c": pl.String}), pd.DataFrame({"c": pd.Series(values, dtype=object)})
+    ours, theirs = (encode(read_table(frame), columns) for frame in frames)
+    np.testing.assert_array_equal(ours, theirs)
+
+
+def test_places_of_text_are_for_columns_whose_cells_are_all_known():
+    table = read_table(
+        pl.DataFrame({"a": ["x", None, "y"], "b": ["y", "x", "y"], "new": ["x", "?", "y"], "n": [1, 2, 3]})
+    )
+    found = table.places_among(dict.fromkeys(range(4), ["x", "y"]))
+    assert sorted(found) == [0, 1]
+    np.testing.assert_array_equal(found[0], [0, np.nan, 1])
+    assert found[1].tolist() == [1, 0, 1]
+
+
 @given(values=st.lists(st.one_of(st.none(), st.floats(allow_nan=False, allow_infinity=False)), min_size=1, max_size=12))
 def test_numbers_stay_what_they_are(values):
     expected = np.array([np.nan if v is None else v for v in values])

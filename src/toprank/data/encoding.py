@@ -74,11 +74,32 @@ def encode(table: Table, columns: Sequence[Column]) -> np.ndarray:
         return matrix
     matrix = np.empty((len(table), len(columns)), np.float64, order="F")
     table.write_numbers([positions[place] for place in plain], matrix, plain)
+    labels = {positions[place]: _text_labels(columns[place]) for place in others}
+    found = table.places_among({i: list(codes) for i, codes in labels.items() if codes})
     days: dict[int, np.ndarray] = {}
     for place in others:
-        matrix[:, place] = _encode_column(table, positions[place], columns[place], days)
+        i = positions[place]
+        if i in found:
+            matrix[:, place] = _at_places(found[i], np.array(list(labels[i].values())))
+        else:
+            matrix[:, place] = _encode_column(table, i, columns[place], days)
     _warn_of_changes(table, positions, columns, matrix)
     return matrix
+
+
+def _text_labels(column: Column) -> dict[str, float]:
+    """Code of each category of a column of text; empty for other columns."""
+    if column.categories is None or column.form:
+        return {}
+    codes = {label: float(k) for k in range(len(column.categories)) for label in column.labels(k)}
+    return codes if all(isinstance(label, str) for label in codes) else {}  # type: ignore[return-value]
+
+
+def _at_places(places: np.ndarray, values: np.ndarray) -> np.ndarray:
+    """Values at places, which are integers, or floats with NaN for missing."""
+    if places.dtype.kind == "f":
+        return np.append(values, np.nan)[np.where(np.isnan(places), len(values), places).astype(np.intp)]
+    return values[places]
 
 
 def _warn_of_changes(table: Table, positions: Sequence[int], columns: Sequence[Column], matrix: np.ndarray) -> None:

@@ -202,6 +202,27 @@ class Table:
                 raise not_a_category(self.names[i], kind) from None
         return self._coded[i]
 
+    def places_among(self, texts: dict[int, list[str]]) -> dict[int, np.ndarray]:
+        """Place of each cell of columns of text among known texts, by column: integers, or floats with NaN for missing.
+
+        A shortcut for frames whose library compares text faster than `coded` does. Columns of other types, and those
+        with a cell that is not known, are left out.
+        """
+        if self.frame is None or not self.frame.implementation.is_polars():
+            return {}
+        polars, native = self.frame.implementation.to_native_namespace(), self.frame.to_native()
+        casts = [
+            polars.col(self._keys[i]).cast(polars.Enum(known), strict=False)
+            for i, known in texts.items()
+            if self.dtype(i) == nw.String
+        ]
+        out = {}
+        for found in native.select(casts):  # all columns in one call, which runs in parallel
+            i = self.position[found.name]
+            if found.null_count() == native.get_column(found.name).null_count():
+                out[i] = found.to_physical().to_numpy()
+        return out
+
     def read_distinct(self, i: int, form: str, read: Callable[[list[str]], Sequence[float] | np.ndarray]) -> np.ndarray:
         """Result of `read` for the distinct values of column i, all text: float64. Cached per form."""
         if (i, form) not in self._read:
