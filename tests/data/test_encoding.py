@@ -57,10 +57,8 @@ def test_text_of_polars_gets_the_codes_of_other_frames(trained, values):
 
 
 def test_places_of_text_are_for_columns_whose_cells_are_all_known():
-    table = read_table(
-        pl.DataFrame({"a": ["x", None, "y"], "b": ["y", "x", "y"], "new": ["x", "?", "y"], "n": [1, 2, 3]})
-    )
-    found = table.places_among(dict.fromkeys(range(4), ["x", "y"]))
+    frame = pl.DataFrame({"a": ["x", None, "y"], "b": ["y", "x", "y"], "new": ["x", "?", "y"], "n": [1, 2, 3]})
+    found = read_table(frame).places_among({i: ["x", "y"] for i in range(4)})
     assert sorted(found) == [0, 1]
     np.testing.assert_array_equal(found[0], [0, np.nan, 1])
     assert found[1].tolist() == [1, 0, 1]
