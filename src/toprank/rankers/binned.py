@@ -62,6 +62,11 @@ class OneTree(TableReader):
     n_jobs: int | None
 
     @property
+    def _conditions(self) -> Tree:
+        """The tree to read and to save; an estimator that may have none raises InputError here."""
+        return self.tree_
+
+    @property
     def n_leaves_(self) -> int:
         """Number of leaves."""
         check_is_fitted(self)
@@ -82,7 +87,7 @@ class OneTree(TableReader):
     def decision_path(self, X: Any) -> sp.csr_array:
         """Return the nodes of `tree_` on each row's path: sparse indicator of shape (n, n_nodes)."""
         matrix = self._encode(X)
-        return path_indicator(self.tree_, matrix)
+        return path_indicator(self._conditions, matrix)
 
 
 def path_indicator(tree: Tree, matrix: np.ndarray) -> sp.csr_array:

@@ -116,7 +116,7 @@ class TreeRanker(OneTree, BinnedRanker):
         if self._covers is None:
             rows = self._leaf_rows
             self._covers = (
-                Covers.none() if rows is None else Covers.find(self.tree_, self.columns_, rows, self.path_counts_)
+                Covers.none() if rows is None else Covers.find(self._conditions, self.columns_, rows, self.path_counts_)
             )
             self._leaf_rows = None
         return self._covers
@@ -150,10 +150,10 @@ class TreeRanker(OneTree, BinnedRanker):
     def _reasons(
         self, matrix: np.ndarray, n_reasons: int, originals: Originals, gain: np.ndarray | None
     ) -> list[list[Reason]]:
-        return reasons(self.tree_, self.columns_, matrix, n_reasons, originals=originals, gain=gain)
+        return reasons(self._conditions, self.columns_, matrix, n_reasons, originals=originals, gain=gain)
 
     def _contributions(self, matrix: np.ndarray) -> np.ndarray:
-        return row_contributions(self.tree_, self.columns_, matrix)
+        return row_contributions(self._conditions, self.columns_, matrix)
 
     def _size_in_words(self) -> str:
         leaves = plural(self.n_leaves_, "leaf", "leaves")
@@ -240,7 +240,7 @@ class TreeRanker(OneTree, BinnedRanker):
         check_is_fitted(self)
         self._check_limits("rule_list", max_rules, max_conditions)
         return leaf_rules(
-            self.tree_,
+            self._conditions,
             self.columns_,
             self.path_counts_,
             self._leaf_rates,
@@ -310,7 +310,7 @@ class TreeRanker(OneTree, BinnedRanker):
         """Explain the score of each row: its path in words, in original units, categories by name."""
         matrix = self._encode(X)
         originals = original_values(X, self._input_names)
-        return explain_rows(self.tree_, self.columns_, matrix, self.rates_, originals=originals)
+        return explain_rows(self._conditions, self.columns_, matrix, self.rates_, originals=originals)
 
     def to_text(
         self,
@@ -355,7 +355,9 @@ class TreeRanker(OneTree, BinnedRanker):
         check_is_fitted(self)
         self._check_limits("to_text", max_rules, max_conditions)
         if tree or exact:
-            return to_text(self.tree_, self.columns_, title=self.summary(), spread=self._points_spread, exact=exact)
+            return to_text(
+                self._conditions, self.columns_, title=self.summary(), spread=self._points_spread, exact=exact
+            )
         most = MAX_LEAVES if max_rules is None else max_rules
         rules = self.rule_list(max_rules=most, max_conditions=max_conditions)
         title = [part for line in self.summary().splitlines() for part in wrapped(line, WIDTH)]
@@ -371,7 +373,7 @@ class TreeRanker(OneTree, BinnedRanker):
         return {
             "class": type(self).__name__,
             "columns": [column.to_dict() for column in self.columns_],
-            "tree": self.tree_.to_dict(),
+            "tree": self._conditions.to_dict(),
         }
 
     def _figures(self) -> dict[str, Any]:
@@ -379,7 +381,7 @@ class TreeRanker(OneTree, BinnedRanker):
         return {"n_leaves": self.n_leaves_, "n_conditions": self.n_conditions_, "depth": self.tree_.depth}
 
     def _to_arrays(self) -> dict[str, np.ndarray]:
-        check_depth(self.tree_)
+        check_depth(self._conditions)
         paths = {f"paths_{name}": array for name, array in self.path_counts_.to_arrays().items()}
         card = {} if self._points_spread is None else {"points_spread": self._points_spread}
         rates = {} if self._leaf_rates is None else {"leaf_rates": self._leaf_rates}

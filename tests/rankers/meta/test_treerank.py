@@ -14,6 +14,7 @@ from sklearn.tree import DecisionTreeClassifier
 
 from ranker_cases import Case, cases, fewer, make_cases
 from toprank import MetaAP, TreeRank, load
+from toprank.errors import InputError
 from toprank.metrics import roc_auc
 from toprank.rankers.meta.leaf_rankers import weighted_sums
 
@@ -397,18 +398,24 @@ def test_classifiers_without_a_seed_get_one():
 
 @pytest.mark.parametrize(
     "read", [lambda m, X: m.rules(), lambda m, X: m.explain(X), lambda m, X: m.to_text(), lambda m, X: m.to_plain(),
-             lambda m, X: m.top_k(X, 3), lambda m, X: m.save("never.toprank"), lambda m, X: m.decision_path(X)],
-    ids=["rules", "explain", "to_text", "to_plain", "top_k", "save", "decision_path"],
+             lambda m, X: m.save("never.toprank"), lambda m, X: m.decision_path(X)],
+    ids=["rules", "explain", "to_text", "to_plain", "save", "decision_path"],
 )  # fmt: skip
 def test_what_needs_a_tree_is_refused_with_a_sentence(read, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     X, y = diagonal(200)
     model = TreeRank(leaf_ranker=LogisticRegression(), max_depth=2, cv=0).fit(X, y)
-    with pytest.raises(
-        ValueError, match=r"split by classifiers, so it has no readable conditions.*Hint: use leaf_ranker"
-    ):
+    with pytest.raises(InputError, match="split by classifiers"):
         read(model, X)
     assert not list(tmp_path.iterdir())
+    assert not hasattr(model.tree_, "kind")
+
+
+def test_alerts_of_cells_split_by_classifiers_have_no_reasons():
+    X, y = diagonal(200)
+    alerts = TreeRank(leaf_ranker=LogisticRegression(), max_depth=2, cv=0).fit(X, y).top_k(X, 3)
+    assert len(alerts) == 3
+    assert set(alerts["reason_1"]) == {""}
 
 
 def test_a_classifier_that_takes_no_weights_is_refused():

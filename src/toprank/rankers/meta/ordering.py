@@ -6,13 +6,11 @@ A meta-tree whose nodes are split by fitted classifiers becomes a `ClassifierTre
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
 from toprank._core.dtypes import NODE
 from toprank._core.threads import Threads
-from toprank.errors import InputError
 from toprank.rankers.growth import GrowthSettings
 from toprank.rankers.leaf_rates import falling_rates, finish_tree, meta_rates
 from toprank.tree.flatten import flatten_meta_tree
@@ -110,9 +108,7 @@ def place_rates(settings: GrowthSettings, meta: MetaTree, unit: float, order: Le
 
 
 class ClassifierTree:
-    """Scores, leaves and weights of a meta-tree of classifiers, under the same names as in `Tree`.
-
-    Anything else that a `Tree` has, conditions above all, raises an error.
+    """Scores, leaves and weights of a meta-tree of classifiers, named as in `Tree`; it has no conditions.
 
     Attributes
     ----------
@@ -133,15 +129,6 @@ class ClassifierTree:
         self.score = np.where(self.is_leaf, (n - self.leaf) / n, np.nan)
         rates = falling_rates(place_rates(settings, meta, unit, order), np.bincount(place, meta.total[leaves]))
         self.rate = np.where(self.is_leaf, rates[self.leaf], np.nan)
-
-    def __getattr__(self, name: str) -> Any:
-        if name.startswith("__"):
-            raise AttributeError(name)
-        raise InputError(
-            "This TreeRank is split by classifiers, so it has no readable conditions: reasons, rules, text "
-            f"and files need them ({name!r} of a tree). Hint: use leaf_ranker='tree' or 'oblique', or top_k with "
-            "reasons=0."
-        )
 
     def apply(self, X: np.ndarray, threads: Threads | None = None) -> np.ndarray:
         """Return the meta-leaf of each row of X: int32 (n,)."""

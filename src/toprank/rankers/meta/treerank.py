@@ -18,7 +18,8 @@ from toprank._core.dtypes import CRITERIA
 from toprank._core.threads import Threads
 from toprank.data.binned_cases import BinnedCases
 from toprank.errors import InputError
-from toprank.explain import PathCounts, auc_importance, gain_importance
+from toprank.explain import PathCounts, Reason, auc_importance, gain_importance
+from toprank.explain.values import Originals
 from toprank.files.model_file import without_prefix
 from toprank.metrics import RocCurve, roc_auc
 from toprank.rankers.ensemble.ensemble import negatives_above
@@ -384,6 +385,20 @@ class TreeRank(MetaRanker):
     @property
     def _has_no_tree(self) -> bool:
         return isinstance(self.tree_, ClassifierTree)
+
+    @property
+    def _conditions(self) -> Tree:
+        if self._has_no_tree:
+            raise InputError(
+                "This TreeRank is split by classifiers, so it has no conditions to read or to save. "
+                "Hint: use leaf_ranker='tree', 'stump' or 'oblique'; decision_function and top_k work with any."
+            )
+        return self.tree_
+
+    def _reasons(
+        self, matrix: np.ndarray, n_reasons: int, originals: Originals, gain: np.ndarray | None
+    ) -> list[list[Reason]]:
+        return [[]] * len(matrix) if self._has_no_tree else super()._reasons(matrix, n_reasons, originals, gain)
 
     # --- files --------------------------------------------------------------------------------------------------
 
