@@ -380,9 +380,9 @@ def test_the_next_command_fits_the_advised_model(tmp_path, monkeypatch, name, se
 
 def test_the_next_command_where_the_command_line_does_not_fit_the_advised_model():
     columns = {"--label": ["fraud"]}
-    advised = candidates(("cart", 0.9, {}), ("metaap-forest", 0.8, {}), ("tree", 0.7, {}))
+    advised = candidates(("cart", 0.9, {}), ("metaap-forest", 0.8, {}), ("ap-tree", 0.7, {}))
     entry, command = next_command(advised, Path("past.csv"), columns, None)
-    assert entry.name == "tree"
+    assert entry.name == "ap-tree"
     assert command == "toprank fit past.csv --label fraud --model tree --set criterion=ap -o model.toprank"
     assert next_command(candidates(("cart", 0.9, {}), ("knn", 0.8, {})), Path("past.csv"), columns, None) == (
         None,

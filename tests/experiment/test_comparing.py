@@ -88,7 +88,7 @@ def test_the_smallest_of_the_readable_models_that_are_level_is_the_one_to_take()
     assert [entry.name for entry in board.level_readable] == ["logistic-l1", "tree", "metaap"]
     assert board.recommended.name == "tree"
     text = board.recommendation()
-    assert text.startswith("Take AP tree with 9 conditions: it is the smallest readable model level with the best")
+    assert text.startswith("Take Ranking tree with 9 conditions: it is the smallest readable model level with the best")
     assert "Logistic L1 with 5 conditions is smaller and level, too" in text
 
 

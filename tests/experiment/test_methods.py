@@ -15,6 +15,7 @@ from toprank import RankBoost, RankingTree
 from toprank.experiment.registry import Method, find_method, list_methods
 from toprank.experiment.search import scores_of
 from toprank.metrics import average_precision
+from toprank.register import BY_COMMAND
 
 METHODS = {method.name: method for method in list_methods()}
 SWEPT = [name for name, method in METHODS.items() if method.sweep]
@@ -115,6 +116,17 @@ def test_a_method_is_described(name):
     n_fits = np.prod([len(v) for p, v in method.space.items() if not method.sweep or p != method.sweep.parameter])
     assert n_fits <= 12
     assert (method.reads == "frame") == (method.family == "toprank")
+
+
+@pytest.mark.parametrize("command", BY_COMMAND)
+def test_a_name_of_the_command_line_is_the_same_model_as_a_method(command):
+    method = find_method(command)
+    if method.missing_packages:
+        pytest.skip(f"needs {method.missing_packages}")
+    made, own = method.make(), BY_COMMAND[command].load()()
+    of_trials = {"cv": 0, "n_jobs": 1, "random_state": 0}  # how a trial is run, not what is fitted
+    given = {key: value for key, value in made.get_params(deep=False).items() if key not in of_trials}
+    assert repr(given) == repr({key: value for key, value in own.get_params(deep=False).items() if key in given})
 
 
 def test_own_methods_come_first_and_names_differ():

@@ -320,7 +320,7 @@ def neighbours(name: str, title: str, make: Callable[..., Any] | str, summary: s
 
 
 METHODS = [
-    neighbours("knn", "kNN", "plain", "Share of positives among the nearest rows."),
+    neighbours("plain-knn", "Plain kNN", "plain", "Share of positives among the nearest of the standardised rows."),
     neighbours("knn-weighted", "kNN by distance", "weighted", "The same; nearer rows count more."),
     neighbours("knn-class-weighted", "Class-weighted kNN", "class_weighted",
                "The same; distances shrink with the size of the class."),

@@ -31,6 +31,7 @@ from toprank.rankers.greedy.ranking_tree import RankingTree
 from toprank.rankers.meta.meta_ap import MetaAP
 from toprank.rankers.meta.treerank import TreeRank
 from toprank.rankers.neighbours.gamma_knn import GammaKNN
+from toprank.rankers.neighbours.knn import KNN
 from toprank.rankers.neighbours.local_gamma_knn import LocalGammaKNN
 from toprank.rankers.neighbours.mlfp import MLFP
 from toprank.rankers.points.card import Card as PointsCard
@@ -225,7 +226,9 @@ METHODS = [
          "TAO trees for all costs; rows by the costs at which they turn positive. Size: the base tree."),
     tree("cost-tree", "CART with costs", recipe(CostTree, cv=0),
          "Greedy Gini tree for balanced costs, pruned by cross-validation on what mistakes cost."),
-    tree("tree", "AP tree", recipe(RankingTree, words=(None, "n_jobs"), cv=0, criterion="ap"),
+    tree("tree", "Ranking tree", recipe(RankingTree, cv=0), "One greedy tree, with the defaults of RankingTree().",
+         sweep=BY_DEPTH),
+    tree("ap-tree", "AP tree", recipe(RankingTree, cv=0, criterion="ap"),
          "One greedy tree with the AP criterion, leaves by their smoothed rate.",
          space={"max_depth": (2, 3, 4, 5, 6, 8, 10)}, sweep=BY_DEPTH),
     *(tree(criterion, criterion.capitalize(), paper_tree(criterion, "margin"),
@@ -251,10 +254,14 @@ METHODS = [
            summary="Forests and boosters added up on the scale of log-odds, with the defaults of StackedRanker()."),
     booster("rankboost", "RankBoost", boosted(RankBoost),
             "Thresholds on single columns, boosted on pairs (Freund et al. 2003).", {}),
+    booster("pairwise-boost", "Pairwise boosting", boosted(PairwiseBoost),
+            "XGBoost's rank:pairwise, pairs over the whole list, with the defaults of PairwiseBoost().", {}, "xgboost"),
     booster("xgb-pairwise", "XGBoost pairwise", boosted(PairwiseBoost, min_child_weight=1.0, **LIKE_XGBOOST),
-            "XGBoost's current rank:pairwise, pairs over the whole list.", BOOSTER_SPACE, "xgboost"),
+            "The same with XGBoost's own defaults, tuned.", BOOSTER_SPACE, "xgboost"),
+    booster("map-boost", "MAP boosting", boosted(MAPBoost),
+            "XGBoost's rank:map, pairs over the whole list, with the defaults of MAPBoost().", {}, "xgboost"),
     booster("xgb-map", "XGBoost MAP", boosted(MAPBoost, **LIKE_XGBOOST),
-            "XGBoost's rank:map, pairs over the whole list.", BOOSTER_SPACE, "xgboost"),
+            "The same with XGBoost's own defaults, tuned.", BOOSTER_SPACE, "xgboost"),
     tree("scorecard", "Scorecard", recipe(Scorecard),
          "Points per column that add up, with the defaults of Scorecard().", size=size_of_points),
     tree("scorecard-tree", "Scorecard tree", recipe(ScorecardTree),
@@ -263,6 +270,8 @@ METHODS = [
     Method("gamma-knn", "gamma-kNN", "toprank", recipe(GammaKNN), {"n_neighbors": (1, 3, 5, 9, 15, 25, 41)},
            size=rows_kept, sweep=BY_NEIGHBOURS,
            summary="Distance to the nearest positives against that to the nearest negatives."),
+    Method("knn", "kNN", "toprank", recipe(KNN, cv=0), {"n_neighbors": (1, 3, 5, 9, 15, 25, 41)},
+           size=rows_kept, sweep=BY_NEIGHBOURS, summary="Share of positives among the nearest rows, as KNN() has it."),
     Method("local-gamma-knn", "Local gamma-kNN", "toprank", recipe(LocalGammaKNN, cv=0), {"n_neighbors": (1, 3, 9)},
            size=rows_kept, summary="The same, with a weight of positives for each cluster."),
     Method("mlfp", "MLFP", "toprank", recipe(MLFP, cv=0), {"mu": (0.001, 0.01, 0.1), "c": (0.0, 0.5, 0.9)},
