@@ -384,7 +384,7 @@ def test_the_next_command_where_the_command_line_does_not_fit_the_advised_model(
     entry, command = next_command(advised, Path("past.csv"), columns, None)
     assert entry.name == "ap-tree"
     assert command == "toprank fit past.csv --label fraud --model tree --set criterion=ap -o model.toprank"
-    assert next_command(candidates(("cart", 0.9, {}), ("knn", 0.8, {})), Path("past.csv"), columns, None) == (
+    assert next_command(candidates(("cart", 0.9, {}), ("plain-knn", 0.8, {})), Path("past.csv"), columns, None) == (
         None,
         None,
     )
@@ -402,7 +402,7 @@ def test_the_next_command_says_why_it_is_about_another_model(tmp_path):
         assert re.fullmatch(r"Next, with CART with costs: it is .* the best, and no command fits CART:", line)
     else:
         assert line == "Next:"
-    assert "Next" not in run(*common, "--methods", "cart,knn", "--jobs", 1).out
+    assert "Next" not in run(*common, "--methods", "cart,plain-knn", "--jobs", 1).out
     assert "Next" not in run(*common, "--methods", "cost-tree", "--jobs", 1, "--quiet").out
 
 
