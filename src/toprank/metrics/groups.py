@@ -324,7 +324,7 @@ def _period_values(
                 values.append(float(empty))
             continue
         inside = {name: column[rows] for name, column in columns.items()}
-        options = constant | ({"k": _checks(constant["k"], inside, len(rows))} if "k" in constant else {})
+        options = constant | (_checks(constant["k"], inside, len(rows)) if "k" in constant else {})
         y = labels[rows]
         if positive[rows].all():
             if metric not in COUNT_POSITIVES_ONLY:
@@ -343,15 +343,18 @@ def _period_values(
     return PeriodValues(distinct[kept], np.array(values))
 
 
-def _checks(k: Any, inside: dict[str, NDArray[Any]], n: int) -> Any:
-    """Return the number of checks of one period: k if it is an int, but at most the number of cases."""
+def _checks(k: Any, inside: dict[str, NDArray[Any]], n: int) -> dict[str, Any]:
+    """Return the options that say how many cases of one period are checked: k if it is an int, but at most all."""
     if not is_int(k):
-        return k
+        return {"k": k}
     if "entities" in inside:
         n = len(set(inside["entities"].tolist()))
     elif "sample_weight" in inside:
-        n = int(inside["sample_weight"].sum())
-    return min(k, n)
+        total = inside["sample_weight"].sum()
+        if total < k and total % 1:
+            return {"k": 1.0, "of": "cases"}  # all cases, whose weight no int says
+        n = int(min(k, total))
+    return {"k": min(k, n)}
 
 
 def _add_negative(
