@@ -39,12 +39,11 @@ from toprank.rankers.unseen import (
 )
 from toprank.rankers.validation import (
     check_classes,
-    check_known_labels,
     check_labels,
     check_shares_table,
     check_split_groups,
-    check_two_labels,
     check_weights,
+    positives_of,
 )
 from toprank.words.counts import plural
 from toprank.words.numbers import percent_text
@@ -283,12 +282,9 @@ class NewCases:
     def from_input(cls, owner: Ranker, X: Any, y: Any, sample_weight: Any) -> NewCases:
         """Test cases in the labels of a ranker that has read its training table."""
         name = "distill (y_test)"
-        labels = check_labels(y, n_samples(X), name)
-        check_known_labels(labels, owner.classes_, name)
-        check_two_labels(labels, name)
-        is_positive = labels == owner.classes_[owner.positive_index_]
+        is_positive = positives_of(owner, y, n_samples(X), name)
         weight = check_weights(sample_weight, is_positive, name)
-        return cls(X, is_positive, np.ones(len(labels)) if weight is None else weight)
+        return cls(X, is_positive, np.ones(len(is_positive)) if weight is None else weight)
 
     @property
     def n_cases(self) -> int:
