@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
-from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -20,6 +19,7 @@ from toprank.budget import alerts_of_budget
 from toprank.data.cases import Cases
 from toprank.errors import InputError, InputTypeError
 from toprank.metrics import Interval, average_precision
+from toprank.metrics._validation import is_real
 from toprank.metrics.comparison import precision_gain
 from toprank.rankers.alerts import count_of_alerts
 from toprank.rankers.base import Ranker
@@ -232,8 +232,7 @@ def _check(
     check_shares_table(teacher, "the teacher", student, "the student")
     for name, value in limits.items():
         most = 1.0 if name == "teacher_share" else np.inf
-        is_number = isinstance(value, Real) and not isinstance(value, bool)
-        if not is_number or not 0 <= value <= most or value == np.inf:
+        if not is_real(value) or not 0 <= value <= most or value == np.inf:
             expected = "a number from 0 to 1" if most == 1.0 else "a number of 0 or more"
             raise InputError(f"{name} of distill must be {expected}, got {value!r}. Hint: the default works well.")
     given = {"X_test": X_test, "y_test": y_test, "sample_weight_test": sample_weight_test}
