@@ -21,6 +21,7 @@ from toprank.data.column_roles import learn_columns
 from toprank.data.frames import backend_of, make_frame
 from toprank.data.table import Table, read_table
 from toprank.errors import InputError, InputTypeError
+from toprank.metrics._validation import is_int
 from toprank.rankers.base import Ranker
 from toprank.tree.columns import Column
 from toprank.words.counts import plural
@@ -155,7 +156,7 @@ def _of_reordered(chosen: Any, order: Sequence[int]) -> Any:
     chosen = list(chosen)
     if len(chosen) == len(order) and all(isinstance(c, bool | np.bool_) for c in chosen):
         return [j for i, j in enumerate(order) if chosen[i]]
-    return [order[int(c)] if isinstance(c, int | np.integer) and 0 <= c < len(order) else c for c in chosen]
+    return [order[int(c)] if is_int(c) and 0 <= c < len(order) else c for c in chosen]
 
 
 def _kind(table: Table, i: int, column: Column) -> str | None:
