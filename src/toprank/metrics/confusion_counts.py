@@ -12,7 +12,7 @@ Counts = NDArray[np.float64] | float
 """True positives (tp), false positives (fp), false negatives (fn) or true negatives (tn), of one or many decisions."""
 
 
-def f_beta(tp: Counts, fp: Counts, fn: Counts, tn: Counts, beta: float = 1.0) -> NDArray[np.float64]:
+def f_beta(tp: Counts, fp: Counts, fn: Counts, tn: Counts, *, beta: float = 1.0) -> NDArray[np.float64]:
     """F-measure: harmonic mean of precision and recall, with recall beta times as important."""
     found = (1 + beta**2) * tp
     return _ratio(found, found + fp + beta**2 * fn)
