@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from toprank.errors import InputError, InputTypeError
-from toprank.metrics._validation import is_int, is_real
 from toprank.metrics.at_k import cases_of_share
+from toprank.metrics.checks import is_int, is_real
 from toprank.words.counts import hits_in_words, plural
 
 SAMPLE_ROWS = 10_000

@@ -29,7 +29,7 @@ from toprank.data.encoding import ManyCategoriesWarning, read_days, warn_caller
 from toprank.data.number_text import NEARLY_ALL, learn_number_form, ordered_bands
 from toprank.data.table import Table, kind_of_values
 from toprank.errors import InputError, InputTypeError
-from toprank.metrics._validation import is_int
+from toprank.metrics.checks import is_int
 from toprank.tree.columns import Column
 from toprank.words.counts import plural
 

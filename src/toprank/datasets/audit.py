@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from toprank.errors import InputError
-from toprank.metrics._validation import check_count, is_int
+from toprank.metrics.checks import check_count, is_int
 from toprank.words.counts import every, plural
 
 from .frames import BACKENDS, build_frame, is_missing

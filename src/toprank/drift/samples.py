@@ -21,7 +21,7 @@ from toprank.data.column_roles import learn_columns
 from toprank.data.frames import backend_of, make_frame
 from toprank.data.table import Table, read_table
 from toprank.errors import InputError, InputTypeError
-from toprank.metrics._validation import is_int
+from toprank.metrics.checks import is_int
 from toprank.rankers.base import Ranker
 from toprank.tree.columns import Column
 from toprank.words.counts import plural

@@ -17,8 +17,8 @@ from sklearn.pipeline import Pipeline
 from toprank.errors import InputError, InputTypeError
 from toprank.experiment.timeline import read_column
 from toprank.metrics import distinct_entity_precision_at_k, gain_at_k, per_period
-from toprank.metrics._ties import TIES
-from toprank.metrics._validation import check_choice, is_int, is_real
+from toprank.metrics.checks import check_choice, is_int, is_real
+from toprank.metrics.ties import TIES
 
 
 @dataclass(frozen=True)

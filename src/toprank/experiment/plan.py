@@ -18,7 +18,7 @@ from typing import Any
 from toprank.errors import InputError
 from toprank.experiment.measures import check_measure
 from toprank.experiment.registry import Method, find_method
-from toprank.metrics._validation import is_int, is_real
+from toprank.metrics.checks import is_int, is_real
 from toprank.words.nearest import did_you_mean
 
 TUNERS = ("grid", "halving", "optuna")

@@ -25,7 +25,7 @@ from toprank.errors import InputError
 from toprank.experiment.plan import Protocol, Trial
 from toprank.experiment.store import Store
 from toprank.experiment.trial import Outcome, TimeLimitError, memory_cap, run_trial
-from toprank.metrics._validation import check_count
+from toprank.metrics.checks import check_count
 
 BACKENDS = ("processes", "threads", "dask")
 Finished = Iterator[tuple[Trial, Outcome]]

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from toprank.errors import InputError
-from toprank.metrics._validation import check_count, is_real
+from toprank.metrics.checks import check_count, is_real
 
 
 @dataclass(frozen=True)

@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from toprank.errors import InputError, InputTypeError
-from toprank.metrics._validation import _is_missing, is_real
+from toprank.metrics.checks import is_missing, is_real
 from toprank.words.nearest import did_you_mean
 
 _SECONDS = {
@@ -218,7 +218,7 @@ def _numbers_or_dates(times: Any, caller: str) -> NDArray[Any]:
 
 def _from_objects(values: NDArray[Any]) -> NDArray[Any]:
     """Return Python dates as datetime64, numbers as numbers, anything else unchanged."""
-    listed: Sequence[Any] = [None if _is_missing(value) else value for value in values]
+    listed: Sequence[Any] = [None if is_missing(value) else value for value in values]
     known = [value for value in listed if value is not None]
     if known and all(isinstance(value, date) for value in known):
         return np.array([_without_zone(value) for value in listed], dtype="datetime64[us]")

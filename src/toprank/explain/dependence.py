@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from toprank.errors import InputError
-from toprank.metrics._validation import check_count, is_int
+from toprank.metrics.checks import check_count, is_int
 from toprank.tree.columns import Column
 from toprank.words.nearest import did_you_mean
 from toprank.words.wording import names_text

@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike
 
 from toprank.errors import InputError
 from toprank.metrics import confusion_counts
-from toprank.metrics._validation import (
+from toprank.metrics.checks import (
     as_vector,
     check_both_classes_weigh,
     check_weight,

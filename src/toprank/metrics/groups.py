@@ -13,10 +13,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from toprank.errors import InputError, InputTypeError
-from toprank.metrics._ties import TIES, found_curve
-from toprank.metrics._validation import (
+from toprank.metrics.at_k import depth_of, gain_at_k, precision_at_k, recall_at_k
+from toprank.metrics.checks import (
     CheckedRows,
-    _is_missing,
     as_vector,
     check_choice,
     check_nonnegative,
@@ -24,10 +23,11 @@ from toprank.metrics._validation import (
     check_score,
     check_weight,
     is_int,
+    is_missing,
     is_real,
     mark_positives,
 )
-from toprank.metrics.at_k import depth_of, gain_at_k, precision_at_k, recall_at_k
+from toprank.metrics.ties import TIES, found_curve
 
 ROW_KEYWORDS = ("sample_weight", "amount", "entities")
 
@@ -157,7 +157,7 @@ def encode_identifiers(
 
 def _encode_objects(values: NDArray[Any], name: str, caller: str) -> tuple[NDArray[np.intp], NDArray[Any]]:
     listed = values.tolist()
-    _check_none_missing(np.fromiter(map(_is_missing, listed), bool, len(listed)), name, caller)
+    _check_none_missing(np.fromiter(map(is_missing, listed), bool, len(listed)), name, caller)
     seen: dict[Any, int] = {}
     try:
         codes = [seen.setdefault(value, len(seen)) for value in listed]

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from toprank.errors import InputError
-from toprank.metrics._validation import (
+from toprank.metrics.checks import (
     as_vector,
     check_both_classes_weigh,
     check_count,

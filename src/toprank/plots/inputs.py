@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from toprank.errors import InputError, InputTypeError
-from toprank.metrics._validation import is_real, read_only, shown
+from toprank.metrics.checks import is_real, read_only, shown
 from toprank.words.nearest import did_you_mean
 
 Floats = NDArray[np.float64]

@@ -14,7 +14,7 @@ from toprank._compat import Interval, InvalidParameterError
 from toprank.data.encoding import warn_caller
 from toprank.data.table import is_missing
 from toprank.errors import InputError, InputTypeError
-from toprank.metrics._validation import as_vector
+from toprank.metrics.checks import as_vector
 from toprank.metrics.groups import encode_identifiers
 from toprank.tree.bin_mapper import row_blocks
 from toprank.tree.columns import Column

@@ -19,7 +19,7 @@ from toprank.budget import alerts_of_budget
 from toprank.data.cases import Cases
 from toprank.errors import InputError, InputTypeError
 from toprank.metrics import Interval, average_precision
-from toprank.metrics._validation import is_real
+from toprank.metrics.checks import is_real
 from toprank.metrics.comparison import precision_gain
 from toprank.rankers.alerts import count_of_alerts
 from toprank.rankers.base import Ranker
