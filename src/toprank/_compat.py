@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from sklearn.utils import _safe_indexing as take_rows
 from sklearn.utils._param_validation import HasMethods, Interval, InvalidParameterError, Options, StrOptions
-from sklearn.utils.validation import _check_sample_weight as check_sample_weight
 from sklearn.utils.validation import _num_samples as n_samples
 
 __all__ = [
@@ -13,7 +12,6 @@ __all__ = [
     "InvalidParameterError",
     "Options",
     "StrOptions",
-    "check_sample_weight",
     "n_samples",
     "take_rows",
 ]

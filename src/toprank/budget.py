@@ -10,6 +10,7 @@ import numpy as np
 
 from toprank.errors import InputError, InputTypeError
 from toprank.metrics.at_k import cases_of_share
+from toprank.metrics.checks import is_int, is_real
 from toprank.words.counts import hits_in_words, plural
 
 SAMPLE_ROWS = 10_000
@@ -123,9 +124,9 @@ def cases_of_budget(budget: Any, n_cases: float, n_positives: float) -> float:
     """Number of training cases in a budget: an int is a count, a float a share, None = the number of positives."""
     if budget is None:
         return n_positives
-    if isinstance(budget, bool | np.bool_) or not isinstance(budget, int | float | np.integer | np.floating):
+    if not is_real(budget):
         raise InputTypeError(f"budget must be an int (cases), a float (share of cases) or None, got {budget!r}.")
-    if isinstance(budget, int | np.integer):
+    if is_int(budget):
         if budget < 1:
             raise InputError(f"budget must be at least 1 case, got {budget}. Hint: a share is a float, such as 0.02.")
         return float(min(budget, n_cases))
@@ -136,7 +137,7 @@ def cases_of_budget(budget: Any, n_cases: float, n_positives: float) -> float:
 
 def alerts_of_budget(budget: Any, cutoff: Cutoff, n_cases: float, n_rows: int) -> int:
     """Number of alerts of a model's budget in a table: a count is unchanged, else the training share is used."""
-    if isinstance(budget, int | np.integer):
+    if is_int(budget):
         return min(int(budget), n_rows)
     return int(cases_of_share(cutoff.k / n_cases, n_rows))
 

@@ -15,7 +15,6 @@ from scipy import stats
 from experiment_results import DATA_SETS, make_profiles, make_published, make_results
 from toprank.experiment import summary
 from toprank.experiment.summary import signed_ranks
-from toprank.metrics import corrected_resampled_t_test
 
 METHODS = ("MetaAP", "Gini", "Entropy", "XGBoost")
 AP = "average_precision"
@@ -108,8 +107,6 @@ def test_one_data_set_and_one_split_have_no_deviation():
     results = make_results(n_data_sets=1, n_splits=1)
     assert summary.leaderboard(results)["std"].to_list() == [None] * 4
     assert summary.by_data_set(results)["std"].to_list() == [None] * 4
-    tested = summary.against_by_data_set(results, "MetaAP")
-    assert tested["p_value"].to_list() == tested["p_holm"].to_list() == tested["low"].to_list() == [None] * 3
 
 
 def test_sizes_in_different_units_are_not_mixed():
@@ -261,28 +258,6 @@ def test_against(results):
     assert max(row["p_holm"] for row in rows.values()) == pytest.approx(min(1, 3 * min(raw.values())))
 
 
-def test_against_by_data_set(results):
-    frame = summary.against_by_data_set(results, "MetaAP", methods=["MetaAP", "Gini", "Entropy"])
-    rows = by_key(frame, "dataset", "method")
-    assert len(rows) == 12
-    for dataset in DATA_SETS:
-        raw = {}
-        for method in ("Gini", "Entropy"):
-            splits = [f"seed {i}" for i in range(1, 5) if (dataset, f"seed {i}", method) not in GONE]
-            own, other = (np.array(figures(results, dataset, m, splits=splits)) for m in ("MetaAP", method))
-            sizes = [figure(results, dataset, "seed 1", "MetaAP", name) for name in ("n_train", "n_test")]
-            expected = corrected_resampled_t_test(own - other, *sizes)
-            row = rows[dataset, method]
-            assert row["n_splits"] == len(splits)
-            found = row["difference"], row["low"], row["high"], row["p_value"]
-            interval = expected.interval
-            assert found == pytest.approx((expected.difference, interval.low, interval.high, expected.p_value))
-            raw[method] = expected.p_value
-        low, high = sorted(raw, key=raw.get)
-        assert rows[dataset, low]["p_holm"] == pytest.approx(min(1, 2 * raw[low]))
-        assert rows[dataset, high]["p_holm"] == pytest.approx(max(min(1, 2 * raw[low]), raw[high]))
-
-
 def test_a_rival_without_a_shared_split_is_left_out():
     gone = {(name, "seed 1", "Gini"): "failed" for name in DATA_SETS}
     gone |= {(name, "seed 2", "MetaAP"): "failed" for name in DATA_SETS}
@@ -410,7 +385,6 @@ SUMMARIES = {
     "by_imbalance": partial(summary.by_imbalance, reference="MetaAP"),
     "precision_curves": summary.precision_curves,
     "against": partial(summary.against, reference="MetaAP"),
-    "against_by_data_set": partial(summary.against_by_data_set, reference="MetaAP"),
     "beside_published": partial(summary.beside_published, published=PUBLISHED),
     "beside_published_by_data_set": partial(summary.beside_published_by_data_set, published=PUBLISHED),
     "times": summary.times,

@@ -200,7 +200,7 @@ def test_blocks_repeat_the_first_column():
     assert len(blocks) == 2
     for block in blocks:
         assert [line.split()[0] for line in block.splitlines()[-5:]] == ["10", "20", "30", "40", "50"]
-    two = summary.against_by_data_set(make_results(), "MetaAP").select("dataset", "method", "difference")
+    two = summary.by_data_set(make_results()).select("dataset", "method", "mean")
     for name in ("first", "second", "third", "fourth"):
         two = two.with_columns(pl.lit("a reason of some thirty letters").alias(name))
     blocks = to_text(two).split("\n\n")

@@ -137,6 +137,7 @@ def test_columns_are_a_row_for_each_point():
     ("options", "sentence"),
     [
         ({"features": "sectr"}, "finds no column 'sectr' among 3. Hint: did you mean 'sector'"),
+        ({"features": "AGE"}, "finds no column 'AGE' among 3. Hint: did you mean 'age'"),
         ({"features": 3}, "finds no column 3 among 3. Hint: positions go from 0 to 2"),
         ({"features": True}, "finds no column True"),
         ({"features": []}, "must name one column, or two that differ"),

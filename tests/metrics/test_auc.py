@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 
 from reference_metrics import ranked_cases, repeat_rows, tied_table, weighted_cases
 from toprank.metrics import auc_interval, delong_test, roc_auc
-from toprank.metrics._validation import check_rows
 from toprank.metrics.auc import components
+from toprank.metrics.checks import check_rows
 
 
 def error_over_pairs(y, *scores):

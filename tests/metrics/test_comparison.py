@@ -67,6 +67,15 @@ def test_paired_bootstrap_uses_the_same_rows_for_both():
     assert all(np.allclose(b - a, 1) for a, b in zip(seen[::2], seen[1::2], strict=True))
 
 
+def test_paired_bootstrap_takes_rows_of_weight_zero_as_no_rows():
+    y, score, noise, weight = [1, 1, 0, 0], [4, 1, 3, 2], [1, 2, 4, 3], [1, 0, 1, 1]
+    for options in ({"stratified": True}, {"stratified": False}):
+        found = paired_bootstrap_test(
+            roc_auc, y, score, noise, n_resamples=20, random_state=0, sample_weight=weight, **options
+        )
+        assert (found.difference, found.interval.low, found.interval.high) == (1.0, 1.0, 1.0)
+
+
 def test_wilcoxon_equals_scipy_and_signs_the_difference():
     generator = np.random.default_rng(0)
     a, b = generator.random(28) + 0.1, generator.random(28)

@@ -292,7 +292,16 @@ def test_a_quiet_day_has_fewer_checks():
     assert per_period(precision_at_k, y, score, day, k=3) == pytest.approx((1 / 3 + 1 / 2) / 2)
     entity = [1, 1, 2, 3, 4]
     assert per_period(distinct_entity_precision_at_k, y, score, day, entities=entity, k=3) == 0.5
-    assert per_period(precision_at_k, y, score, day, sample_weight=[1, 1, 1, 1, 0.5], k=3) == pytest.approx(2 / 3)
+    assert per_period(precision_at_k, y, score, day, sample_weight=[1, 1, 1, 1, 0.5], k=3) == pytest.approx(
+        (1 / 3 + 1 / 1.5) / 2
+    )
+
+
+@pytest.mark.parametrize("k", [1, 2])
+def test_a_day_with_less_weight_than_checks_is_checked_whole(k):
+    y, score, day, weight = [1, 0, 1, 1], [4, 3, 2, 1], [1, 1, 2, 2], [0.3, 0.6, 0.5, 0.25]
+    found = values_per_period(precision_at_k, y, score, day, k=k, sample_weight=weight)
+    assert found.values == pytest.approx([1 / 3, 1.0])
 
 
 def test_a_share_is_one_of_each_period():

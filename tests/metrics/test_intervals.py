@@ -64,6 +64,18 @@ def test_keywords_reach_the_metric_and_row_keywords_follow_their_rows():
     assert any(len(set(row.tolist())) < 80 for _, _, _, row, _ in seen)
 
 
+@pytest.mark.parametrize("stratified", [True, False])
+def test_rows_of_weight_zero_are_no_rows(stratified):
+    y, score, weight = [1, 1, 0, 0, 0, 1], [6, 5, 4, 3, 2, 1], [1, 0, 2, 1, 0, 0]
+    kept = np.flatnonzero(weight)
+    options = {"stratified": stratified, "n_resamples": 20, "random_state": 0}
+    found = bootstrap_interval(average_precision, y, score, sample_weight=weight, **options)
+    y, score, weight = (np.take(values, kept) for values in (y, score, weight))
+    assert found == bootstrap_interval(average_precision, y, score, sample_weight=weight, **options)
+    with pytest.raises(ValueError, match=r"bootstrap_interval .* every positive row has sample_weight 0"):
+        bootstrap_interval(roc_auc, [1, 0], [1, 2], sample_weight=[0, 1])
+
+
 def test_it_works_with_the_other_measures():
     y, score, weight = tied_table(n=80)
     for metric, keywords in [

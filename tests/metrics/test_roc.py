@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from reference_metrics import ranked_cases, repeat_rows, tied_table, weighted_cases
 from toprank.metrics import RocBand, RocCurve, roc_auc, roc_band, roc_curve
-from toprank.metrics._validation import check_rows
+from toprank.metrics.checks import check_rows
 from toprank.metrics.roc import _drawn_curves
 
 NUMBERS: Any = [0, 1]

@@ -331,7 +331,7 @@ def test_models_that_are_not_one_tree_are_refused(data):
         TypeError, match=r"draws rankers that are one tree, but MetaAPForest has many. Hint: TreeDisplay\("
     ):
         TreeDisplay.from_estimator(forest)
-    assert TreeDisplay(forest.trees_[0], forest.columns_, max_depth=2).plot().ax_ is not None
+    assert 1 < len(boxes_of(TreeDisplay(forest.trees_[0], forest.columns_, max_depth=2).plot().figure_)) <= 7
     for other in (RankingTree(cv=0), CostOptimalCurve(), MetaAPForest(), NUMBERS):
         with pytest.raises(TypeError, match=r"needs a fitted ranker that is one tree. Got \w+ instead. Hint: call fit"):
             TreeDisplay.from_estimator(other)

@@ -125,6 +125,7 @@ def test_labels_of_score():
         (np.full(40, 5e-324), r"sample_weight adds up to 1\.976e-322, which is too little, .* Hint:"),
         (np.ones(39), r"MetaAP\.fit needs one weight per row, but sample_weight has 39 for 40 rows\. Hint: were rows"),
         (np.ones((40, 2)), r"Sample weights must be 1D array or scalar, one weight per row"),
+        (["a"] * 40, r"MetaAP\.fit needs weights that are numbers, but sample_weight holds something else\. Hint:"),
     ],
     ids=[
         "negative",
@@ -140,6 +141,7 @@ def test_labels_of_score():
         "smallest",
         "length",
         "2-D",
+        "text",
     ],
 )
 def test_weights(weight, sentence):

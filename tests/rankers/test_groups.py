@@ -8,6 +8,7 @@ from sklearn.model_selection import GroupKFold
 from toprank import SGBAP, CostOptimalCurve, GammaKNN, MetaAP, MetaAPForest, RedFlags, ScorecardTree
 from toprank.data.binned_cases import BinnedCases
 from toprank.data.shared_table import SharedTable
+from toprank.errors import InputError
 from toprank.rankers.ensemble.forest import draw_bootstrap
 from toprank.rankers.unseen import held_out_folds
 from toprank.rankers.validation import check_groups, check_split_groups
@@ -142,6 +143,17 @@ def test_a_shared_table_is_prepared_again_for_other_groups():
 def test_groups_are_numbered_by_value_and_rows_without_one_stand_alone(groups):
     assert check_groups(groups, 4, "fit").tolist() == [1, 0, 1, -1]
     assert check_split_groups(groups, 4, "fit").tolist() == [1, 0, 1, 2]
+
+
+def test_numbers_that_are_equal_are_one_group():
+    assert check_groups(np.array([2, 1, 1.0, None, True], dtype=object), 5, "fit").tolist() == [1, 0, 0, -1, 0]
+
+
+def test_groups_are_one_column():
+    table = pd.DataFrame({"person": [2, 1], "firm": [3, 3]})
+    assert check_groups(table[["person"]], 2, "fit").tolist() == [1, 0]
+    with pytest.raises(InputError, match=r"'groups' of fit must have one dimension\. Got an array of shape \(2, 2\)"):
+        check_groups(table, 2, "fit")
 
 
 def test_groups_of_another_length_are_refused():

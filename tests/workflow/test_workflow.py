@@ -9,6 +9,7 @@ import toprank
 from cli_files import fit_cases, run
 from toprank import CostOptimalCurve, RankingTree, workflow
 from toprank.datasets import make_audit
+from toprank.errors import InputError
 from toprank.experiment.leaderboard import Entry, Leaderboard
 from toprank.metrics import Interval, average_precision, gains_table, precision_at_k
 
@@ -62,8 +63,18 @@ def test_outcomes_are_read_in_the_labels_of_the_model(audits, tree):
     judgement = workflow.judge(words, new.X, np.where(new.y == 1, "caught", "none"), k=5)
     assert judgement.n_positives == new.y.sum()
     assert judgement.to_dict()["at_k"] == workflow.judge(tree, new.X, new.y, k=5).to_dict()["at_k"]
-    with pytest.raises(ValueError, match=r"'caught'.*found 0"):
+    with pytest.raises(InputError, match=r"judge found the label 0 in y, .* trained with 'caught' and 'none'"):
         workflow.judge(words, new.X, new.y)
+
+
+def test_outcomes_that_cannot_be_judged_are_sentences(audits, tree):
+    X, y = audits[1].X, audits[1].y
+    with pytest.raises(InputError, match=r"judge needs both classes in y, but all 400 labels equal 0"):
+        workflow.judge(tree, X, 0 * y)
+    with pytest.raises(InputError, match=r"judge needs one label per row.*\[400, 399\]"):
+        workflow.judge(tree, X, y[1:])
+    with pytest.raises(InputError, match=r"judge needs a label for every row"):
+        workflow.judge(tree, X, np.where(y == 1, np.nan, 0.0))
 
 
 def test_a_chosen_tree_is_judged_by_what_it_calls(audits, curve):
@@ -111,6 +122,16 @@ def test_a_column_that_gives_the_outcome_away_is_found_in_any_table(kind):
     assert column.area > 0.99
     assert "later" in column.name or kind == "array"
     assert plain(column.to_dict())["gives_outcome_away"]
+
+
+def test_columns_may_be_numbered():
+    pandas = pytest.importorskip("pandas")
+    rng = np.random.default_rng(0)
+    y = (rng.random(200) < 0.2).astype(int)
+    table = pandas.DataFrame({7: rng.normal(size=200), 3: y})
+    column = workflow.check_main_column(RankingTree(max_depth=1, cv=0).fit(table, y), table, y)
+    assert column.name == "3"
+    assert column.gives_outcome_away
 
 
 def make_frame(kind, columns):

@@ -29,6 +29,7 @@ from toprank.data.encoding import ManyCategoriesWarning, read_days, warn_caller
 from toprank.data.number_text import NEARLY_ALL, learn_number_form, ordered_bands
 from toprank.data.table import Table, kind_of_values
 from toprank.errors import InputError, InputTypeError
+from toprank.metrics.checks import is_int
 from toprank.tree.columns import Column
 from toprank.words.counts import plural
 
@@ -155,7 +156,7 @@ def chosen_columns(chosen: Any, names: Sequence[str], parameter: str) -> set[int
     positions = set()
     for c in chosen:
         place = position[c] if isinstance(c, str) and c in position else c
-        if not isinstance(place, int | np.integer) or not 0 <= place < len(names):
+        if not is_int(place) or not 0 <= place < len(names):
             raise InputError(
                 f"{parameter} names {c!r}, but X has no such column (its {len(names)} columns begin with "
                 f"{', '.join(map(repr, names[:5]))}). Hint: use column names, positions from 0, or a mask."

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from toprank.errors import InputError
-from toprank.metrics._validation import is_int
+from toprank.metrics.checks import check_count, is_int
 from toprank.words.counts import every, plural
 
 from .frames import BACKENDS, build_frame, is_missing
@@ -285,8 +285,7 @@ def _check_parameters(
     n_cases: Any, years: Any, positive_rate: Any, drift: Any, missing_rate: Any, mimicry: Any, as_frame: Any
 ) -> None:
     """Raise ValueError, naming the parameter, if one is out of range."""
-    if not is_int(n_cases) or n_cases < 1:
-        raise _bad_parameter("n_cases", "an int in the range [1, inf)", n_cases)
+    check_count(n_cases, "n_cases", caller="make_audit")
     listed = list(years) if np.iterable(years) and not isinstance(years, str) else []
     if not listed or not all(map(is_int, listed)) or any(a >= b for a, b in pairwise(listed)):
         raise _bad_parameter("years", "a non-empty sequence of ascending ints", years)

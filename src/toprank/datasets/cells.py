@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from toprank.errors import InputError
-from toprank.metrics._validation import check_count
+from toprank.metrics.checks import check_count
 
 from .populations import SimulatedData, SteppedPopulation, check_number, check_random_state, layout_generator
 

@@ -7,7 +7,6 @@ values. Files are read with polars, which is imported only here and only when ne
 from __future__ import annotations
 
 import csv
-import difflib
 import gzip
 import os
 import zlib
@@ -19,6 +18,7 @@ import numpy as np
 
 from toprank.errors import InputError
 from toprank.words.counts import plural
+from toprank.words.nearest import did_you_mean
 
 from .frames import build_frame, import_optional, is_missing
 
@@ -122,7 +122,7 @@ def load(
     if label not in table.columns:
         raise InputError(
             f"The label column {label!r} is missing from {path.name} ({plural(len(table.columns), 'column')} read)."
-            + _nearest(label, table.columns)
+            + did_you_mean(label, table.columns)
         )
     if table.height == 0 or table.width == 1:
         found = f"{plural(table.height, 'row')} and {plural(table.width, 'column')}"
@@ -200,7 +200,8 @@ def find_file(name_or_path, folder):
         if (folder / (text + suffix)).is_file():
             return folder / (text + suffix)
     names = list(list_datasets(folder))
-    raise InputError(f"There is no data set {text!r} in {str(folder)!r} ({len(names)} found)." + _nearest(text, names))
+    hint = did_you_mean(text, names)
+    raise InputError(f"There is no data set {text!r} in {str(folder)!r} ({len(names)} found).{hint}")
 
 
 def _read(path):
@@ -273,9 +274,3 @@ def _is_table(name):
 
 def _stem(path):
     return next(path.name.removesuffix(suffix) for suffix in SUFFIXES if path.name.endswith(suffix))
-
-
-def _nearest(name, known):
-    """Return a hint with the most similar known name, or nothing."""
-    match = difflib.get_close_matches(name, known, n=1)
-    return f" Hint: did you mean {match[0]!r}?" if match else ""

@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import ndtr
 
 from toprank.errors import InputError
-from toprank.metrics._validation import check_choice, check_count
+from toprank.metrics.checks import check_choice, check_count
 
 from .populations import SimulatedData, SmoothPopulation, check_number, check_random_state, layout_generator
 

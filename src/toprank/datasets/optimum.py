@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from toprank.errors import InputError, InputTypeError
-from toprank.metrics._validation import check_count
+from toprank.metrics.checks import check_count
 from toprank.metrics.roc import RocCurve
 
 from .populations import Population, SimulatedData

@@ -17,7 +17,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import expit, logit
 
 from toprank.errors import InputError
-from toprank.metrics._validation import check_count, is_int, is_real
+from toprank.metrics.checks import check_count, is_int, is_real
 from toprank.metrics.roc import RocCurve
 from toprank.words.counts import plural
 

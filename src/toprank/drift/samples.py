@@ -7,7 +7,6 @@ and the held-out half would be the mirror image of the training half.
 
 from __future__ import annotations
 
-import difflib
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -22,9 +21,11 @@ from toprank.data.column_roles import learn_columns
 from toprank.data.frames import backend_of, make_frame
 from toprank.data.table import Table, read_table
 from toprank.errors import InputError, InputTypeError
+from toprank.metrics.checks import is_int
 from toprank.rankers.base import Ranker
 from toprank.tree.columns import Column
 from toprank.words.counts import plural
+from toprank.words.nearest import did_you_mean
 
 MIN_ROWS = 4
 """Smallest number of rows of a sample: two to train on and two to test on."""
@@ -140,11 +141,10 @@ def _matching(reference: Table, new: Table) -> list[int]:
     ):
         for name in names:
             if name not in others:
-                near = difflib.get_close_matches(name, [other for other in others if other not in names], 1, 0.6)
-                hint = f"did you mean {near[0]!r}?" if near else "drop it, or select the columns that both have."
-                n_columns = plural(len(others), "column")
+                hint = did_you_mean(name, [other for other in others if other not in names])
                 raise InputError(
-                    f"Column {name!r} is in {here} but missing from {there} ({n_columns} read). Hint: {hint}"
+                    f"Column {name!r} is in {here} but missing from {there} ({plural(len(others), 'column')} read)."
+                    + (hint or " Hint: drop it, or select the columns that both have.")
                 )
     return [new.names.index(name) for name in reference.names]
 
@@ -156,7 +156,7 @@ def _of_reordered(chosen: Any, order: Sequence[int]) -> Any:
     chosen = list(chosen)
     if len(chosen) == len(order) and all(isinstance(c, bool | np.bool_) for c in chosen):
         return [j for i, j in enumerate(order) if chosen[i]]
-    return [order[int(c)] if isinstance(c, int | np.integer) and 0 <= c < len(order) else c for c in chosen]
+    return [order[int(c)] if is_int(c) and 0 <= c < len(order) else c for c in chosen]
 
 
 def _kind(table: Table, i: int, column: Column) -> str | None:

@@ -26,7 +26,7 @@ from toprank.drift.samples import (
 )
 from toprank.errors import InputError, InputTypeError
 from toprank.metrics import auc_interval
-from toprank.metrics._validation import check_choice, check_count, is_real
+from toprank.metrics.checks import check_choice, check_count, is_real
 from toprank.rankers.base import Ranker
 from toprank.rankers.meta.treerank import TreeRank
 from toprank.rankers.tree_ranker import TreeRanker

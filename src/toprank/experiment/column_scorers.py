@@ -17,8 +17,8 @@ from sklearn.pipeline import Pipeline
 from toprank.errors import InputError, InputTypeError
 from toprank.experiment.timeline import read_column
 from toprank.metrics import distinct_entity_precision_at_k, gain_at_k, per_period
-from toprank.metrics._ties import TIES
-from toprank.metrics._validation import check_choice, is_real
+from toprank.metrics.checks import check_choice, is_int, is_real
+from toprank.metrics.ties import TIES
 
 
 @dataclass(frozen=True)
@@ -155,7 +155,7 @@ def _check_scorer(k: Any, columns: dict[str, Any], of: str, ties: str, caller: s
     """Raise before a search starts, not in its first fold."""
     check_choice(of, "of", ("positives", "cases"), caller=caller)
     check_choice(ties, "ties", TIES, caller=caller)
-    if not is_real(k) or not k > 0 or (not isinstance(k, int | np.integer) and k > 1):
+    if not is_real(k) or not k > 0 or (not is_int(k) and k > 1):
         raise (InputError if is_real(k) else InputTypeError)(
             f"The 'k' parameter of {caller} must be an int in the range [1, inf) or a float in the range (0, 1]. Got "
             f"{k!r} instead."

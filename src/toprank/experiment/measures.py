@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
@@ -10,6 +9,7 @@ import numpy as np
 
 from toprank import metrics
 from toprank.errors import InputError
+from toprank.words.nearest import did_you_mean
 
 SHARES = (1, *range(5, 101, 5))
 """Shares of the positives, in %, at which precision is recorded (figures 4 and 6 of the MetaAP paper)."""
@@ -85,9 +85,8 @@ def check_measure(name: str, owner: str) -> None:
     try:
         find_measure(name)
     except (KeyError, ValueError, AttributeError):
-        near = difflib.get_close_matches(str(name), MEASURES, 1, 0.4)
-        hint = f"did you mean {near[0]!r}?" if near else f"known are {', '.join(MEASURES)}, {AT_CASES}SHARE."
-        raise InputError(f"{owner} asks for the unknown measure {name!r}. Hint: {hint}") from None
+        hint = did_you_mean(str(name), MEASURES) or f" Hint: known are {', '.join(MEASURES)}, {AT_CASES}SHARE."
+        raise InputError(f"{owner} asks for the unknown measure {name!r}.{hint}") from None
 
 
 def figures_of(names: Iterable[str], y: np.ndarray, score: np.ndarray) -> dict[str, float]:

@@ -6,7 +6,6 @@ method that fails on hard data sets therefore makes the comparison easier for al
 
 from __future__ import annotations
 
-import difflib
 import math
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -18,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from toprank.errors import InputError
+from toprank.words.nearest import did_you_mean
 
 if TYPE_CHECKING:
     import polars
@@ -177,9 +177,8 @@ def check_columns(frame: polars.DataFrame, names: Iterable[str]) -> None:
     """Raise ValueError at the first column that the frame lacks."""
     for name in names:
         if name not in frame.columns:
-            near = difflib.get_close_matches(name, frame.columns, 1, 0.5)
-            hint = f"did you mean {near[0]!r}?" if near else "only measures of the plan are stored."
-            raise InputError(f"The results have no column {name!r} ({frame.width:,} columns found). Hint: {hint}")
+            hint = did_you_mean(name, frame.columns) or " Hint: only measures of the plan are stored."
+            raise InputError(f"The results have no column {name!r} ({frame.width:,} columns found).{hint}")
 
 
 def check_reference(reference: str, methods: Sequence[str]) -> None:
@@ -216,6 +215,5 @@ def _check_methods(methods: Sequence[str], known: list[str]) -> None:
         raise InputError(f"The methods compared must be different names, at least one. Got {list(methods)} instead.")
     for name in methods:
         if name not in known:
-            near = difflib.get_close_matches(name, known, 1, 0.5)
-            hint = f"did you mean {near[0]!r}?" if near else "`incomplete` says what was not finished."
-            raise InputError(f"The results hold no finished trial of a method {name!r}. Hint: {hint}")
+            hint = did_you_mean(name, known) or " Hint: `incomplete` says what was not finished."
+            raise InputError(f"The results hold no finished trial of a method {name!r}.{hint}")

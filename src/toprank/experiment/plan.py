@@ -6,7 +6,6 @@ Owns reading and checking plans and naming trials. A trial's id is a hash of eve
 
 from __future__ import annotations
 
-import difflib
 import hashlib
 import json
 import math
@@ -19,6 +18,8 @@ from typing import Any
 from toprank.errors import InputError
 from toprank.experiment.measures import check_measure
 from toprank.experiment.registry import Method, find_method
+from toprank.metrics.checks import is_int, is_real
+from toprank.words.nearest import did_you_mean
 
 TUNERS = ("grid", "halving", "optuna")
 JUDGES = ("cv", "out-of-bag")
@@ -317,9 +318,8 @@ def _mapping(value: Any, owner: str, known: Iterable[str] | None) -> dict[str, A
     if known is not None:
         for name in names:
             if name not in known:
-                near = difflib.get_close_matches(name, known, 1, 0.5)
-                hint = f"did you mean {near[0]!r}?" if near else f"known are {', '.join(known)}."
-                raise InputError(f"{owner} has an entry {name!r} that is unknown. Hint: {hint}")
+                hint = did_you_mean(name, known) or f" Hint: known are {', '.join(known)}."
+                raise InputError(f"{owner} has an entry {name!r} that is unknown.{hint}")
     return dict(zip(names, value.values(), strict=True))
 
 
@@ -450,7 +450,7 @@ def _check(rules: Iterable[tuple[bool, str, Any]], place: str) -> None:
 
 
 def _is_number(value: Any) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+    return is_real(value) and math.isfinite(value)
 
 
 def _is_above_zero(value: Any) -> bool:
@@ -458,7 +458,7 @@ def _is_above_zero(value: Any) -> bool:
 
 
 def _is_int(value: Any, least: int) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool) and value >= least
+    return is_int(value) and value >= least
 
 
 # --- values: "2-10", "20-100 by 10", lists of both, ranges for Optuna ---------------------------------------------

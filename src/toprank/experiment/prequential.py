@@ -18,7 +18,7 @@ from sklearn.model_selection import BaseCrossValidator
 
 from toprank.errors import InputError
 from toprank.experiment.timeline import Length, Timeline, read_length, read_times
-from toprank.metrics._validation import check_count
+from toprank.metrics.checks import check_count
 from toprank.metrics.groups import encode_identifiers
 from toprank.rankers.validation import check_classes, check_labels, distinct_labels
 

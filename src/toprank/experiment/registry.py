@@ -6,7 +6,6 @@ A method is a recipe for an estimator with the settings to try. The engine only 
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib import import_module
@@ -17,6 +16,7 @@ from typing import Any, Literal
 import numpy as np
 
 from toprank.errors import InputError
+from toprank.words.nearest import did_you_mean
 
 Reads = Literal["frame", "numbers", "scaled"]
 """What a method gets: the data frame itself, with categories and missing values; numbers (one-hot categories,
@@ -141,9 +141,8 @@ def find_method(name: str) -> Method:
         from toprank.experiment.methods.samplers import with_sampler
 
         return with_sampler(sampler, find_method(rest))
-    near = difflib.get_close_matches(name, _METHODS, 1, 0.5)
-    hint = f"did you mean {near[0]!r}?" if near else f"known are {', '.join(_METHODS)}."
-    raise InputError(f"There is no method {name!r}. Hint: {hint}")
+    hint = did_you_mean(name, _METHODS) or f" Hint: known are {', '.join(_METHODS)}."
+    raise InputError(f"There is no method {name!r}.{hint}")
 
 
 def _load_methods() -> None:

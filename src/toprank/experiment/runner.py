@@ -25,6 +25,7 @@ from toprank.errors import InputError
 from toprank.experiment.plan import Protocol, Trial
 from toprank.experiment.store import Store
 from toprank.experiment.trial import Outcome, TimeLimitError, memory_cap, run_trial
+from toprank.metrics.checks import check_count
 
 BACKENDS = ("processes", "threads", "dask")
 Finished = Iterator[tuple[Trial, Outcome]]
@@ -107,9 +108,7 @@ def run(
         raise InputError(f"The backend must be one of {BACKENDS}, found {backend!r}.")
     if backend == "dask" and client is None:
         raise InputError("The backend 'dask' needs a client. Hint: pass client=distributed.Client(...).")
-    n_workers = default_workers() if n_workers is None else n_workers
-    if n_workers < 1:
-        raise InputError(f"n_workers must be an int of at least 1, found {n_workers!r}.")
+    n_workers = default_workers() if n_workers is None else check_count(n_workers, "n_workers", caller="run")
     store.drop_damaged()
     trials = store.missing(retry=retry) if trials is None else trials
     n_all = len(store.plan.trials())

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from toprank.errors import InputError
-from toprank.metrics._validation import is_real
+from toprank.metrics.checks import check_count, is_real
 
 
 @dataclass(frozen=True)
@@ -122,12 +122,8 @@ def nemenyi_difference(n_methods: int, n_data_sets: int, level: float = 0.05) ->
     >>> round(nemenyi_difference(4, 14), 2), round(nemenyi_difference(4, 14, 0.1), 2)
     (1.25, 1.12)
     """
-    for name, count, least in (("n_methods", n_methods, 2), ("n_data_sets", n_data_sets, 1)):
-        if not is_real(count) or count != int(count) or count < least:
-            raise InputError(
-                f"The '{name}' parameter of nemenyi_difference must be an int in the range [{least}, inf). "
-                f"Got {count!r} instead."
-            )
+    n_methods = check_count(n_methods, "n_methods", low=2, caller="nemenyi_difference")
+    n_data_sets = check_count(n_data_sets, "n_data_sets", caller="nemenyi_difference")
     if not is_real(level) or not 0 < level < 1:
         raise InputError(
             f"The 'level' parameter of nemenyi_difference must be a number in the range (0, 1). Got {level!r} instead."

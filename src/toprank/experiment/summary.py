@@ -34,7 +34,7 @@ from toprank.experiment.panel import (
     to_frame,
 )
 from toprank.experiment.statistics import FriedmanTest, cliques, friedman_test, mean_ranks, nemenyi_difference
-from toprank.metrics.comparison import Comparison, corrected_resampled_t_test, holm, wilcoxon_test
+from toprank.metrics.comparison import Comparison, holm, wilcoxon_test
 
 if TYPE_CHECKING:
     import polars
@@ -282,7 +282,7 @@ def against(
         reference over data sets), p_value (Wilcoxon's signed-rank test), p_holm (adjusted for all rows).
     """
     rows: list[tuple[Any, ...]] = []
-    for method, panel in _pairs(results, reference, [measure], methods):
+    for method, panel in _pairs(results, reference, measure, methods):
         own, other = panel.means[:, 0, 0], panel.means[:, 1, 0]
         result = signed_ranks(own, other)
         counts = (own > other).sum(), (own == other).sum(), (own < other).sum()
@@ -292,45 +292,6 @@ def against(
     rows = sorted(((*row, p) for row, p in zip(rows, adjusted, strict=True)), key=lambda row: (row[3], row[0]))
     schema = {"difference": float, "wins": int, "ties": int, "losses": int, "p_value": float, "p_holm": float}
     return to_frame(rows, METHOD | COUNTS | schema)
-
-
-def against_by_data_set(
-    results: polars.DataFrame,
-    reference: str,
-    measure: str = AP,
-    methods: Sequence[str] | None = None,
-    *,
-    level: float = 0.95,
-) -> polars.DataFrame:
-    """A reference against every other method on each data set, by the corrected resampled t-test over splits.
-
-    Returns
-    -------
-    polars.DataFrame
-        dataset, positive_rate, method, n_splits, difference (reference minus method), low, high (interval at
-        `level`), p_value, p_holm (adjusted for the methods of the data set). Intervals and p-values are null if a data
-        set has only one split.
-    """
-    rows: list[tuple[Any, ...]] = []
-    for method, panel in _pairs(results, reference, [measure, "n_train", "n_test"], methods):
-        for dataset, rate, values, means in panel.each():
-            differences = np.round(values[:, 0, 0] - values[:, 1, 0], RESOLUTION)
-            tested: tuple[float, ...] = (math.nan, math.nan, math.nan)
-            if len(differences) > 1:
-                result = corrected_resampled_t_test(differences, means[0, 1], means[0, 2], level=level)
-                assert result.interval is not None
-                tested = result.interval.low, result.interval.high, result.p_value
-            rows.append((dataset, rate, method, len(values), round(differences.mean(), RESOLUTION), *tested))
-    adjusted: dict[tuple[str, str], float] = {}
-    for dataset in {row[0] for row in rows}:
-        family = [row for row in rows if row[0] == dataset and not math.isnan(row[-1])]
-        corrected = holm([row[-1] for row in family])
-        adjusted |= {(dataset, row[2]): p for row, p in zip(family, corrected, strict=True)}
-    rows = [(*row, adjusted.get((row[0], row[2]), math.nan)) for row in rows]
-    rows.sort(key=lambda row: (row[1], row[0], row[4], row[2]))
-    figures = ("difference", "low", "high", "p_value", "p_holm")
-    schema = {"dataset": str, "positive_rate": float} | METHOD | {"n_splits": int} | dict.fromkeys(figures, float)
-    return to_frame(rows, schema)
 
 
 def beside_published(
@@ -390,16 +351,16 @@ def beside_published_by_data_set(
 
 
 def _pairs(
-    results: polars.DataFrame, reference: str, measures: Sequence[str], methods: Sequence[str] | None
+    results: polars.DataFrame, reference: str, measure: str, methods: Sequence[str] | None
 ) -> list[tuple[str, Panel]]:
     """(other method, panel of the reference and it), by name."""
-    check_columns(results, ["method", *measures])
-    known = finished(results, measures[:1])["method"].unique().to_list() if methods is None else list(methods)
+    check_columns(results, ["method", measure])
+    known = finished(results, [measure])["method"].unique().to_list() if methods is None else list(methods)
     check_reference(reference, known)
     pairs = []
     for name in sorted(set(known) - {reference}):
         try:
-            pairs.append((name, make_panel(results, measures, [reference, name])))
+            pairs.append((name, make_panel(results, [measure], [reference, name])))
         except NothingToCompareError:
             continue
     if not pairs:

@@ -6,7 +6,6 @@ whole numbers of a unit or floats, lengths are fractions, and rows are counted b
 
 from __future__ import annotations
 
-import difflib
 import re
 from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
@@ -21,7 +20,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from toprank.errors import InputError, InputTypeError
-from toprank.metrics._validation import _is_missing, is_real
+from toprank.metrics.checks import is_missing, is_real
+from toprank.words.nearest import did_you_mean
 
 _SECONDS = {
     "W": Fraction(604_800),
@@ -181,11 +181,9 @@ def read_column(X: Any, name: str, *, caller: str) -> nw.Series:
             "Hint: use a frame of pandas, polars or pyarrow."
         )
     if name not in frame.columns:
-        near = difflib.get_close_matches(name, map(str, frame.columns), 1, 0.5)
-        hint = f"did you mean {near[0]!r}?" if near else "columns that are not features must be in X too."
+        hint = did_you_mean(name, map(str, frame.columns)) or " Hint: columns that are not features must be in X too."
         raise InputError(
-            f"{caller} reads the column {name!r} of X, which is not among its {len(frame.columns):,} columns. "
-            f"Hint: {hint}"
+            f"{caller} reads the column {name!r} of X, which is not among its {len(frame.columns):,} columns.{hint}"
         )
     return frame[name]
 
@@ -220,7 +218,7 @@ def _numbers_or_dates(times: Any, caller: str) -> NDArray[Any]:
 
 def _from_objects(values: NDArray[Any]) -> NDArray[Any]:
     """Return Python dates as datetime64, numbers as numbers, anything else unchanged."""
-    listed: Sequence[Any] = [None if _is_missing(value) else value for value in values]
+    listed: Sequence[Any] = [None if is_missing(value) else value for value in values]
     known = [value for value in listed if value is not None]
     if known and all(isinstance(value, date) for value in known):
         return np.array([_without_zone(value) for value in listed], dtype="datetime64[us]")

@@ -5,7 +5,6 @@ Works with any model that scores encoded rows; knows nothing of trees.
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -13,7 +12,9 @@ from typing import Any
 import numpy as np
 
 from toprank.errors import InputError
+from toprank.metrics.checks import check_count, is_int
 from toprank.tree.columns import Column
+from toprank.words.nearest import did_you_mean
 from toprank.words.wording import names_text
 
 MISSING = "missing"
@@ -138,7 +139,8 @@ def partial_dependence(
     ((('retail', 'catering'),), [2.0, 12.0], [0.33, 0.67])
     """
     matrix = _check_matrix(matrix, columns)
-    n_values, max_rows = _check_count(n_values, "n_values", 2), _check_count(max_rows, "max_rows", 1)
+    n_values = check_count(n_values, "n_values", low=2, caller="partial_dependence")
+    max_rows = check_count(max_rows, "max_rows", caller="partial_dependence")
     chosen = _positions(features, columns)
     axes = [_Axis.from_column(columns[feature], matrix[:, feature], n_values) for feature in chosen]
     rows = matrix
@@ -242,29 +244,19 @@ def _check_matrix(matrix: Any, columns: Sequence[Column]) -> np.ndarray:
 
 def _positions(features: Any, columns: Sequence[Column]) -> list[int]:
     """Return the positions of the requested columns: one, or two different ones."""
-    asked = [features] if isinstance(features, str) or not isinstance(features, Sequence) else list(features)
+    asked: list[Any] = [features] if isinstance(features, str) or not isinstance(features, Sequence) else list(features)
     names = [column.name for column in columns]
     found = []
     for feature in asked:
-        if isinstance(feature, int | np.integer) and not isinstance(feature, bool) and 0 <= feature < len(names):
+        if is_int(feature) and 0 <= feature < len(names):
             found.append(int(feature))
         elif feature in names:
             found.append(names.index(feature))
         else:
-            near = difflib.get_close_matches(str(feature), names, 1)
-            hint = f"did you mean {near[0]!r}?" if near else f"positions go from 0 to {len(names) - 1}."
-            raise InputError(f"partial_dependence finds no column {feature!r} among {len(names):,}. Hint: {hint}")
+            hint = did_you_mean(str(feature), names) or f" Hint: positions go from 0 to {len(names) - 1}."
+            raise InputError(f"partial_dependence finds no column {feature!r} among {len(names):,}.{hint}")
     if len(found) not in (1, 2) or len(set(found)) != len(found):
         raise InputError(
             f"'features' of partial_dependence must name one column, or two that differ. Got {features!r} instead."
         )
     return found
-
-
-def _check_count(value: Any, name: str, low: int) -> int:
-    if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < low:
-        raise InputError(
-            f"The '{name}' parameter of partial_dependence must be an int in the range [{low}, inf). "
-            f"Got {value!r} instead."
-        )
-    return int(value)

@@ -11,8 +11,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from toprank.errors import InputError, InputTypeError
-from toprank.metrics._ties import TIES, found_curve
-from toprank.metrics._validation import CheckedRows, as_vector, check_choice, check_count, check_rows, is_int, is_real
+from toprank.metrics.checks import CheckedRows, as_vector, check_choice, check_count, check_rows, is_int, is_real
+from toprank.metrics.ties import TIES, found_curve
 
 _ROUNDING = 1e-9  # 0.07 * 100 is 7.000000000000001: the ceiling of a share must ignore the last bits
 

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from toprank.metrics._validation import CheckedRows, check_level, check_rows, check_score, check_weight
+from toprank.metrics.checks import CheckedRows, check_level, check_rows, check_score, check_weight
 from toprank.metrics.comparison import Comparison
 from toprank.metrics.intervals import Interval
 

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from toprank.errors import InputError
-from toprank.metrics._validation import check_level, is_real
+from toprank.metrics.checks import check_level, is_real
 from toprank.metrics.intervals import Interval, ResampledRows, percentile_ends
 from toprank.metrics.ranking import average_precision
 

@@ -14,7 +14,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from toprank.errors import InputError
-from toprank.metrics._validation import (
+from toprank.metrics import confusion_counts
+from toprank.metrics.checks import (
     as_vector,
     check_both_classes_weigh,
     check_weight,
@@ -86,9 +87,8 @@ def f_beta(
     """
     if not is_real(beta) or not 0 <= beta < np.inf:
         raise InputError(f"The 'beta' parameter of f_beta must be a float in the range [0, inf). Got {beta!r} instead.")
-    tp, fp, fn, _ = _count(y_true, y_pred, sample_weight, pos_label, "f_beta")
-    found = (1 + beta**2) * tp
-    return found / (found + beta**2 * fn + fp) if found > 0 else 0.0
+    counts = _count(y_true, y_pred, sample_weight, pos_label, "f_beta")
+    return float(confusion_counts.f_beta(*counts, beta=beta))
 
 
 def g_mean(
@@ -115,8 +115,7 @@ def g_mean(
     >>> g_mean([1, 1, 0, 0], [1, 0, 1, 0])
     0.5
     """
-    tp, fp, fn, tn = _count(y_true, y_pred, sample_weight, pos_label, "g_mean")
-    return float(np.sqrt(tp / (tp + fn) * (tn / (tn + fp))))
+    return float(confusion_counts.g_mean(*_count(y_true, y_pred, sample_weight, pos_label, "g_mean")))
 
 
 def g_measure(
@@ -143,9 +142,7 @@ def g_measure(
     >>> g_measure([1, 1, 1, 1, 0], [1, 0, 0, 0, 0])
     0.5
     """
-    tp, fp, fn, _ = _count(y_true, y_pred, sample_weight, pos_label, "g_measure")
-    precision = tp / (tp + fp) if tp + fp > 0 else 0.0
-    return float(np.sqrt(precision * (tp / (tp + fn))))
+    return float(confusion_counts.g_measure(*_count(y_true, y_pred, sample_weight, pos_label, "g_measure")))
 
 
 def balanced_accuracy(
@@ -172,5 +169,5 @@ def balanced_accuracy(
     >>> balanced_accuracy([1, 1, 0, 0], [1, 0, 0, 0])
     0.75
     """
-    tp, fp, fn, tn = _count(y_true, y_pred, sample_weight, pos_label, "balanced_accuracy")
-    return (tp / (tp + fn) + tn / (tn + fp)) / 2
+    counts = _count(y_true, y_pred, sample_weight, pos_label, "balanced_accuracy")
+    return float(confusion_counts.balanced_accuracy(*counts))

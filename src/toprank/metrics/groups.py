@@ -13,10 +13,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from toprank.errors import InputError, InputTypeError
-from toprank.metrics._ties import TIES, found_curve
-from toprank.metrics._validation import (
+from toprank.metrics.at_k import depth_of, gain_at_k, precision_at_k, recall_at_k
+from toprank.metrics.checks import (
     CheckedRows,
-    _is_missing,
     as_vector,
     check_choice,
     check_nonnegative,
@@ -24,10 +23,11 @@ from toprank.metrics._validation import (
     check_score,
     check_weight,
     is_int,
+    is_missing,
     is_real,
     mark_positives,
 )
-from toprank.metrics.at_k import depth_of, gain_at_k, precision_at_k, recall_at_k
+from toprank.metrics.ties import TIES, found_curve
 
 ROW_KEYWORDS = ("sample_weight", "amount", "entities")
 
@@ -157,7 +157,7 @@ def encode_identifiers(
 
 def _encode_objects(values: NDArray[Any], name: str, caller: str) -> tuple[NDArray[np.intp], NDArray[Any]]:
     listed = values.tolist()
-    _check_none_missing(np.fromiter(map(_is_missing, listed), bool, len(listed)), name, caller)
+    _check_none_missing(np.fromiter(map(is_missing, listed), bool, len(listed)), name, caller)
     seen: dict[Any, int] = {}
     try:
         codes = [seen.setdefault(value, len(seen)) for value in listed]
@@ -324,7 +324,7 @@ def _period_values(
                 values.append(float(empty))
             continue
         inside = {name: column[rows] for name, column in columns.items()}
-        options = constant | ({"k": _checks(constant["k"], inside, len(rows))} if "k" in constant else {})
+        options = constant | (_checks(constant["k"], inside, len(rows)) if "k" in constant else {})
         y = labels[rows]
         if positive[rows].all():
             if metric not in COUNT_POSITIVES_ONLY:
@@ -343,15 +343,18 @@ def _period_values(
     return PeriodValues(distinct[kept], np.array(values))
 
 
-def _checks(k: Any, inside: dict[str, NDArray[Any]], n: int) -> Any:
-    """Return the number of checks of one period: k if it is an int, but at most the number of cases."""
+def _checks(k: Any, inside: dict[str, NDArray[Any]], n: int) -> dict[str, Any]:
+    """Return the options that say how many cases of one period are checked: k if it is an int, but at most all."""
     if not is_int(k):
-        return k
+        return {"k": k}
     if "entities" in inside:
         n = len(set(inside["entities"].tolist()))
     elif "sample_weight" in inside:
-        n = int(inside["sample_weight"].sum())
-    return min(k, n)
+        total = inside["sample_weight"].sum()
+        if total < k and total % 1:
+            return {"k": 1.0, "of": "cases"}  # all cases, whose weight no int says
+        n = int(min(k, total))
+    return {"k": min(k, n)}
 
 
 def _add_negative(

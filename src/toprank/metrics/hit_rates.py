@@ -13,7 +13,7 @@ from functools import lru_cache
 import numpy as np
 
 from toprank.errors import InputError
-from toprank.metrics._validation import read_only
+from toprank.metrics.checks import read_only
 
 SMALLEST_BIN = 20.0
 """Cases in the first bin, at the very top of the list."""

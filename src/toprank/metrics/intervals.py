@@ -11,7 +11,14 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from toprank.errors import InputError
-from toprank.metrics._validation import as_vector, check_count, check_level, mark_positives
+from toprank.metrics.checks import (
+    as_vector,
+    check_both_classes_weigh,
+    check_count,
+    check_level,
+    check_weight,
+    mark_positives,
+)
 
 ROW_KEYWORDS = ("sample_weight", "amount")
 
@@ -118,6 +125,10 @@ class ResampledRows:
             if metric_kwargs.get(name) is not None
         }
         order = np.argsort(columns[0], kind="stable") if columns[0].dtype.kind in "biuf" else np.arange(n)
+        if "sample_weight" in per_row:
+            weighs = check_weight(per_row["sample_weight"], n, caller=caller) > 0
+            check_both_classes_weigh(positive[weighs], caller)
+            order = order[weighs[order]]  # weight 0 is no row
         self._positive = positive[order]
         self._y_true = np.asarray(y_true)[order]
         self._columns = [column[order] for column in columns]

@@ -13,8 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from toprank.errors import InputError, InputTypeError
-from toprank.metrics._ties import last_of_group
-from toprank.metrics._validation import (
+from toprank.metrics.checks import (
     as_vector,
     check_both_classes_weigh,
     check_rows,
@@ -26,6 +25,7 @@ from toprank.metrics._validation import (
     two_classes,
 )
 from toprank.metrics.roc import RocCurve
+from toprank.metrics.ties import last_of_group
 from toprank.words.counts import count, plural
 
 Floats = NDArray[np.float64]

@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from toprank.errors import InputError
-from toprank.metrics._ties import TieGroups, tie_groups
-from toprank.metrics._validation import CheckedRows, check_choice, check_rows
+from toprank.metrics.checks import CheckedRows, check_choice, check_rows
+from toprank.metrics.ties import TieGroups, tie_groups
 
 
 def average_precision(

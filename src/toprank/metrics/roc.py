@@ -14,8 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from toprank.errors import InputError, InputTypeError
-from toprank.metrics._ties import last_of_group
-from toprank.metrics._validation import (
+from toprank.metrics.checks import (
     CheckedRows,
     check_choice,
     check_count,
@@ -26,6 +25,7 @@ from toprank.metrics._validation import (
     shown,
 )
 from toprank.metrics.intervals import proportion_interval
+from toprank.metrics.ties import last_of_group
 from toprank.words.counts import plural
 
 Floats = NDArray[np.float64]

@@ -18,10 +18,10 @@ from sklearn.metrics import make_scorer
 from sklearn.pipeline import Pipeline
 
 from toprank.errors import InputError
-from toprank.metrics._ties import TIES
-from toprank.metrics._validation import check_choice
 from toprank.metrics.at_k import lift_at_k, precision_at_k, recall_at_k
+from toprank.metrics.checks import check_choice
 from toprank.metrics.ranking import average_precision
+from toprank.metrics.ties import TIES
 
 _RESPONSE = ("decision_function", "predict_proba")
 _AT_K = {"precision": precision_at_k, "recall": recall_at_k, "lift": lift_at_k}

@@ -5,7 +5,6 @@ Owns the error messages about them. NaN means "no figure" and passes; infinities
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -14,7 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from toprank.errors import InputError, InputTypeError
-from toprank.metrics._validation import is_real, read_only, shown
+from toprank.metrics.checks import is_real, read_only, shown
+from toprank.words.nearest import did_you_mean
 
 Floats = NDArray[np.float64]
 
@@ -45,9 +45,8 @@ def read_columns(
             columns[name] = columns[other]
     for name in needed:
         if name not in columns:
-            near = difflib.get_close_matches(name, columns, 1)
-            hint = f"did you mean {near[0]!r}?" if near else f"found are {', '.join(columns) or 'no columns'}."
-            raise InputError(f"{caller} needs a column {name!r}, which is missing. Hint: {hint}")
+            hint = did_you_mean(name, columns) or f" Hint: found are {', '.join(columns) or 'no columns'}."
+            raise InputError(f"{caller} needs a column {name!r}, which is missing.{hint}")
     if len({len(values) for values in columns.values()}) > 1:
         raise InputError(f"{caller} needs columns of one length. Hint: check the dictionary.")
     if optional is None:

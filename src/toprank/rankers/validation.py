@@ -10,10 +10,12 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.multiclass import type_of_target
 from sklearn.utils.validation import column_or_1d
 
-from toprank._compat import Interval, InvalidParameterError, check_sample_weight
+from toprank._compat import Interval, InvalidParameterError
 from toprank.data.encoding import warn_caller
 from toprank.data.table import is_missing
 from toprank.errors import InputError, InputTypeError
+from toprank.metrics.checks import as_vector
+from toprank.metrics.groups import encode_identifiers
 from toprank.tree.bin_mapper import row_blocks
 from toprank.tree.columns import Column
 from toprank.words.counts import every, plural
@@ -107,17 +109,18 @@ def check_groups(groups: Any, n_rows: int, owner: str) -> np.ndarray | None:
     """Return the groups as int64 codes in the order of their values, -1 for rows without one; None without groups."""
     if groups is None:
         return None
-    values = column_or_1d(_to_numpy(groups))
+    values = _to_numpy(groups)
+    values = as_vector(values[:, 0] if values.shape[1:] == (1,) else values, "groups", caller=owner)
     if len(values) != n_rows:
         raise InputError(
             f"{owner} needs one group per row, but groups has {len(values):,} values and X {n_rows:,} rows. "
             "Hint: pass the column that says to whom each row belongs."
         )
-    missing = np.array([is_missing(value) for value in values.tolist()], bool)
-    if values.dtype.kind == "O":
-        values = np.where(missing, "", values.astype(str))
+    is_known = np.array([not is_missing(value) for value in values.tolist()], bool)
+    codes, distinct = encode_identifiers(values[is_known], "groups", int(is_known.sum()), caller=owner)
+    order = np.argsort(distinct.astype(str) if distinct.dtype == object else distinct, kind="stable")
     out = np.full(n_rows, -1)
-    out[~missing] = np.unique(values[~missing], return_inverse=True)[1]
+    out[is_known] = np.argsort(order)[codes]
     return out
 
 
@@ -134,17 +137,7 @@ def check_class_labels(y: Any, sample_weight: Any, n_rows: int, owner: str) -> t
     """Return the labels of any number of classes, and the weights as float64; None without weights."""
     check_no_measurements(y, owner)
     labels = check_labels(y, n_rows, owner)
-    if sample_weight is None:
-        return labels, None
-    weight = check_sample_weight(sample_weight, labels, dtype=np.float64, ensure_non_negative=True)
-    with np.errstate(over="ignore"):
-        total = weight.sum()
-    if not 0 < total < np.inf:
-        raise InputError(
-            f"{owner} needs a sample_weight with a positive, finite sum, but the weights add up to {total:g}. "
-            "Hint: 1 is the weight of an ordinary case."
-        )
-    return labels, weight
+    return labels, None if sample_weight is None else _weights_of_rows(sample_weight, n_rows, owner)
 
 
 def check_no_measurements(y: Any, owner: str) -> None:
@@ -207,15 +200,33 @@ def check_weights(sample_weight: Any, is_positive: np.ndarray, owner: str) -> np
     """Return the weights as float64, finite and non-negative, with some weight in both classes; None if all are 1."""
     if sample_weight is None:
         return None
-    weight = np.asarray(_to_numpy(sample_weight), np.float64)
+    weight = _weights_of_rows(sample_weight, len(is_positive), owner)
+    for kind, rows in (("positive", is_positive), ("negative", ~is_positive)):
+        if weight[rows].sum() <= weight.sum() * NEGLIGIBLE:
+            raise InputError(
+                f"{owner} needs both classes, but the weight of every {kind} row is zero: only one class is left. "
+                "Hint: give some rows of each class a weight."
+            )
+    return None if np.all(weight == 1.0) else weight
+
+
+def _weights_of_rows(sample_weight: Any, n_rows: int, owner: str) -> np.ndarray:
+    """Return one weight per row as float64, finite and non-negative, some above zero."""
+    try:
+        weight = np.asarray(_to_numpy(sample_weight), np.float64)
+    except (TypeError, ValueError):
+        raise InputTypeError(
+            f"{owner} needs weights that are numbers, but sample_weight holds something else. "
+            "Hint: convert the column first."
+        ) from None
     if weight.ndim == 0:
-        weight = np.full(len(is_positive), float(weight))
+        weight = np.full(n_rows, float(weight))
     if weight.ndim != 1:
         raise InputError("Sample weights must be 1D array or scalar, one weight per row.")
-    if len(weight) != len(is_positive):
+    if len(weight) != n_rows:
         raise InputError(
             f"{owner} needs one weight per row, but sample_weight has {len(weight):,} for "
-            f"{plural(len(is_positive), 'row')}. Hint: were rows dropped from only one of X and sample_weight?"
+            f"{plural(n_rows, 'row')}. Hint: were rows dropped from only one of X and sample_weight?"
         )
     if not np.isfinite(weight).all():
         raise InputError(
@@ -240,13 +251,7 @@ def check_weights(sample_weight: Any, is_positive: np.ndarray, owner: str) -> np
             f"{owner} needs rows with a weight above zero, but {every(len(weight), 'weight is', 'weights are')} 0. "
             "Hint: leave sample_weight out to give all rows weight 1."
         )
-    for kind, rows in (("positive", is_positive), ("negative", ~is_positive)):
-        if weight[rows].sum() <= total * NEGLIGIBLE:
-            raise InputError(
-                f"{owner} needs both classes, but the weight of every {kind} row is zero: only one class is left. "
-                "Hint: give some rows of each class a weight."
-            )
-    return None if np.all(weight == 1.0) else weight
+    return weight
 
 
 def warn_of_light_weights(n_cases: float, min_samples_leaf: int, weight: np.ndarray | None) -> None:
@@ -305,6 +310,14 @@ def check_known_labels(labels: np.ndarray, classes: np.ndarray, owner: str) -> N
             f"{owner} found the label {unknown[0]!r} in y, but the model was trained with {_both(classes)}. "
             "Hint: use the labels of the training data."
         )
+
+
+def positives_of(model: Any, y: Any, n_rows: int, owner: str) -> np.ndarray:
+    """Return which rows are positive, from labels of both classes that a fitted model was trained with."""
+    labels = check_labels(y, n_rows, owner)
+    check_known_labels(labels, model.classes_, owner)
+    check_two_labels(labels, owner)
+    return labels == model.classes_[model.positive_index_]
 
 
 def missing_columns_text(missing: Sequence[str], known: Sequence[str], where: str) -> str:

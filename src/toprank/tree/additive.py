@@ -154,12 +154,6 @@ class AdditiveTrees:
             )  # fmt: skip
         return out
 
-    def mean_score(self) -> float:
-        """Mean score of the rows behind `cover`, tree by tree."""
-        leaf, total = self.is_leaf, self.cover[self.root]
-        tree = np.repeat(np.arange(len(self)), np.diff(np.append(self.root, len(self.kind))))
-        return float(np.sum(self.value[leaf] * self.cover[leaf] / total[tree[leaf]]))
-
     def with_cover(self, X: np.ndarray, weight: np.ndarray) -> AdditiveTrees:
         """The same trees with the weights of these rows as cover; sides that no row reached share what is there.
 

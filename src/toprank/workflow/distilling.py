@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
-from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -20,6 +19,7 @@ from toprank.budget import alerts_of_budget
 from toprank.data.cases import Cases
 from toprank.errors import InputError, InputTypeError
 from toprank.metrics import Interval, average_precision
+from toprank.metrics.checks import is_real
 from toprank.metrics.comparison import precision_gain
 from toprank.rankers.alerts import count_of_alerts
 from toprank.rankers.base import Ranker
@@ -39,12 +39,11 @@ from toprank.rankers.unseen import (
 )
 from toprank.rankers.validation import (
     check_classes,
-    check_known_labels,
     check_labels,
     check_shares_table,
     check_split_groups,
-    check_two_labels,
     check_weights,
+    positives_of,
 )
 from toprank.words.counts import plural
 from toprank.words.numbers import percent_text
@@ -233,8 +232,7 @@ def _check(
     check_shares_table(teacher, "the teacher", student, "the student")
     for name, value in limits.items():
         most = 1.0 if name == "teacher_share" else np.inf
-        is_number = isinstance(value, Real) and not isinstance(value, bool)
-        if not is_number or not 0 <= value <= most or value == np.inf:
+        if not is_real(value) or not 0 <= value <= most or value == np.inf:
             expected = "a number from 0 to 1" if most == 1.0 else "a number of 0 or more"
             raise InputError(f"{name} of distill must be {expected}, got {value!r}. Hint: the default works well.")
     given = {"X_test": X_test, "y_test": y_test, "sample_weight_test": sample_weight_test}
@@ -283,12 +281,9 @@ class NewCases:
     def from_input(cls, owner: Ranker, X: Any, y: Any, sample_weight: Any) -> NewCases:
         """Test cases in the labels of a ranker that has read its training table."""
         name = "distill (y_test)"
-        labels = check_labels(y, n_samples(X), name)
-        check_known_labels(labels, owner.classes_, name)
-        check_two_labels(labels, name)
-        is_positive = labels == owner.classes_[owner.positive_index_]
+        is_positive = positives_of(owner, y, n_samples(X), name)
         weight = check_weights(sample_weight, is_positive, name)
-        return cls(X, is_positive, np.ones(len(labels)) if weight is None else weight)
+        return cls(X, is_positive, np.ones(len(is_positive)) if weight is None else weight)
 
     @property
     def n_cases(self) -> int:

@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 
 from toprank.budget import alerts_of_budget
-from toprank.errors import InputError
 from toprank.metrics import (
     Interval,
     average_precision,
@@ -24,6 +23,7 @@ from toprank.metrics import (
 from toprank.metrics.at_k import cases_of_share
 from toprank.metrics.hit_rates import HitRates, has_few_positives, random_order_limit
 from toprank.rankers.alerts import count_of_alerts
+from toprank.rankers.validation import positives_of
 
 DEPTHS = (0.01, 0.02, 0.05, 0.10)
 MAX_RESAMPLES, MIN_RESAMPLES, ROWS_RESAMPLED = 1000, 100, 20_000_000
@@ -207,8 +207,8 @@ def judge(
     ['at_k', 'average_precision', 'gains', 'has_few_positives', 'is_near_chance', 'is_training_data', 'n_cases',
      'n_positives', 'random_order_limit', 'roc_auc']
     """
-    is_positive = positives_of(model, y, "judge")
     score = model.decision_function(X)
+    is_positive = positives_of(model, y, len(score), "judge")
     if k is None:
         k = alerts_of_budget(model.budget, model.cutoff_, model.n_cases_, len(score))
     asked = [k] if isinstance(k, int | float | np.number) else k
@@ -246,18 +246,6 @@ def gains(y: Any, score: Any, amount: Any = None, depths: Sequence[float] = DEPT
     """
     cases = sorted({int(cases_of_share(share, len(score))) for share in depths})
     return Gains(**gains_table(y, score, depths=cases, amount=amount))
-
-
-def positives_of(model: Any, y: Any, owner: str) -> np.ndarray:
-    """Which cases are positive, from outcomes in the labels of a model; ValueError for other labels."""
-    labels = np.asarray(y)
-    known = np.isin(labels, model.classes_)
-    if not known.all():
-        raise InputError(
-            f"{owner} needs outcomes in the labels that the model was trained with, {model.classes_.tolist()}, found "
-            f"{labels[~known].tolist()[0]!r}."
-        )
-    return labels == model.classes_[model.positive_index_]
 
 
 def precision_interval(is_positive: np.ndarray, score: np.ndarray) -> Interval:

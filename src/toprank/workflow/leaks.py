@@ -10,9 +10,11 @@ import narwhals as nw
 import numpy as np
 from sklearn.model_selection import StratifiedKFold
 
+from toprank._compat import n_samples
+from toprank.data.frames import names_of
 from toprank.metrics import roc_auc
 from toprank.rankers.greedy.ranking_tree import RankingTree
-from toprank.workflow.judging import positives_of
+from toprank.rankers.validation import positives_of
 
 DECIDES_ALONE = 0.98
 """Least area under the ROC curve of one column, on held-out cases, that gives the outcome away."""
@@ -76,13 +78,15 @@ def check_main_column(model: Any, X: Any, y: Any) -> LoneColumn | None:
     if not shares.any():
         return None
     name = model.columns_[int(np.argmax(shares))].input_name
-    return LoneColumn(name, area_alone(_column(model, X, name), positives_of(model, y, "check_main_column")))
+    return LoneColumn(
+        name, area_alone(_column(model, X, name), positives_of(model, y, n_samples(X), "check_main_column"))
+    )
 
 
 def _column(model: Any, X: Any, name: str) -> Any:
     """One column of a table, as a table."""
-    if hasattr(X, "columns"):
-        return nw.from_native(X, eager_only=True).select(name).to_native()
+    if hasattr(X, "columns"):  # by position: names may be numbers
+        return nw.from_native(X, eager_only=True)[:, [names_of(X).index(name)]].to_native()
     return np.asarray(X)[:, [list(model._input_names).index(name)]]
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 import narwhals as nw
@@ -12,7 +12,6 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from toprank.budget import alerts_of_budget
-from toprank.data.cases import Cases
 from toprank.data.frames import backend_of, make_frame
 from toprank.data.shared_table import SharedTable, plain_table
 from toprank.errors import InputError, InputTypeError
@@ -22,11 +21,10 @@ from toprank.rankers.base import Ranker
 from toprank.rankers.points.changes import ColumnPoints, PointsChange, RuleChange, points_changes, rule_changes
 from toprank.rankers.points.points_ranker import PointsRanker
 from toprank.rankers.points.red_flags import RedFlags
-from toprank.rankers.validation import check_labels, check_two_labels
+from toprank.rankers.validation import positives_of
 from toprank.words.counts import count, plural
 from toprank.words.plain import plain
 from toprank.words.wrapping import wrapped
-from toprank.workflow.judging import positives_of
 
 OWNER = "compare_versions"
 NOT_OF_THE_MODEL = ("n_jobs", "verbose")
@@ -317,20 +315,18 @@ def _scores(model: Any, name: str, table: SharedTable) -> np.ndarray:
 
 def _positives(before: Ranker, after: Ranker, table: SharedTable, y: Any, n: int) -> np.ndarray:
     """Which cases are positive; warns if a version was trained on these cases."""
-    labels = check_labels(y, n, OWNER)
-    check_two_labels(labels, OWNER)
     wanted = [model.classes_.tolist()[model.positive_index_] for model in (before, after)]
     if wanted[0] != wanted[1] and set(before.classes_.tolist()) == set(after.classes_.tolist()):
         raise InputError(
             f"{OWNER} needs versions that look for the same outcome, but `before` looks for {wanted[0]!r} and `after` "
             f"for {wanted[1]!r}. Hint: refit one of them with another pos_label."
         )
-    is_positive = positives_of(after, labels, OWNER)
-    known = []
-    for name, model in (("before", before), ("after", after)):
-        columns = [replace(column, usual=None) for column in model.columns_]
-        if Cases(model._encode(table), is_positive, None, columns).fingerprint() == model.data_hash_:
-            known.append(f"`{name}`")
+    is_positive = positives_of(after, y, n, OWNER)
+    known = [
+        f"`{name}`"
+        for name, model in (("before", before), ("after", after))
+        if model._has_trained_on(model._encode(table), is_positive)
+    ]
     if known:
         warnings.warn(
             f"{' and '.join(known)} {'was' if len(known) == 1 else 'were'} trained on these very cases, so the figures "

@@ -19,6 +19,7 @@ from ranker_cases import fewer
 from tables import tables
 from tao_cases import blobs
 from toprank import load
+from toprank.errors import InputError
 from toprank.export import to_text
 from toprank.rankers.cost.tao_classifier import TAOClassifier, category_places
 from toprank.rankers.cost.tao_tree import TAOTree
@@ -129,10 +130,14 @@ def test_labels_and_weights_that_do_not_fit_are_refused():
     ):
         with pytest.raises(ValueError, match=complaint):
             TAOClassifier().fit(X, bad)
-    with pytest.raises(ValueError, match="weight"):  # in the words of scikit-learn, if it checks this
-        TAOClassifier().fit(X, y, np.zeros(30))
-    with pytest.raises(ValueError, match="the weights add up to inf"):
-        TAOClassifier().fit(X, y, np.full(30, 1e308))
+    for weight, complaint in (
+        (np.zeros(30), r"TAOClassifier\.fit needs rows with a weight above zero"),
+        (np.full(30, 1e308), r"adds up to inf"),
+        (np.full(30, -1.0), r"must not be negative"),
+        (np.ones(29), r"TAOClassifier\.fit needs one weight per row"),
+    ):
+        with pytest.raises(InputError, match=complaint):
+            TAOClassifier().fit(X, y, weight)
 
 
 def test_a_class_without_weight_is_none():

@@ -5,7 +5,6 @@ Samplers see training rows only: they act in `fit`, and rows to score are not re
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
@@ -17,6 +16,7 @@ from sklearn.utils.validation import check_X_y
 from toprank.errors import InputError
 from toprank.experiment.methods.boosting import limited_threads
 from toprank.experiment.registry import Method, Sweep
+from toprank.words.nearest import did_you_mean
 
 TITLES = {
     "smote": "SMOTE",
@@ -40,9 +40,8 @@ GIVES_UP = ("adasyn", "svm-smote", "kmeans-smote")
 def with_sampler(sampler: str, method: Method) -> Method:
     """The method on resampled training rows: same settings, same size, one more package."""
     if sampler not in TITLES:
-        near = difflib.get_close_matches(sampler, TITLES, 1, 0.5)
-        hint = f"did you mean {near[0]!r}?" if near else f"known are {', '.join(TITLES)}."
-        raise InputError(f"There is no sampler {sampler!r} to put in front of {method.name!r}. Hint: {hint}")
+        hint = did_you_mean(sampler, TITLES) or f" Hint: known are {', '.join(TITLES)}."
+        raise InputError(f"There is no sampler {sampler!r} to put in front of {method.name!r}.{hint}")
 
     def make(random_state: Any = 0, n_jobs: int | None = 1, **setting: Any) -> Any:
         from imblearn.pipeline import Pipeline

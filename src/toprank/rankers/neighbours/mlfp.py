@@ -17,6 +17,7 @@ from toprank._compat import Interval, StrOptions
 from toprank._core.threads import Threads
 from toprank.data.cases import Cases
 from toprank.errors import InputError
+from toprank.metrics.confusion_counts import f_beta
 from toprank.rankers.neighbours.facts import vote_text
 from toprank.rankers.neighbours.known import shares
 from toprank.rankers.neighbours.metric_problem import (
@@ -32,7 +33,7 @@ from toprank.rankers.neighbours.metric_problem import (
 from toprank.rankers.neighbours.neighbour_ranker import LEAVE_ONE_OUT, NEIGHBOUR_CONSTRAINTS, LeftOut, NeighbourRanker
 from toprank.rankers.neighbours.search import mapped
 from toprank.rankers.neighbours.triplets import Triplets, choose_triplets, distinct_cases
-from toprank.rankers.neighbours.tuning import decision_counts, f1
+from toprank.rankers.neighbours.tuning import decision_counts
 from toprank.rankers.unseen import Unseen, has_folds, held_out_folds
 from toprank.words.counts import plural
 
@@ -259,7 +260,7 @@ class MLFP(TransformerMixin, NeighbourRanker):
 
     def _learn_rule(self, left_out: LeftOut, data: Cases, points: np.ndarray, threads: Threads) -> None:
         is_flagged = self._flags_of(left_out.evidence, points)
-        self.vote_f1_ = float(f1(*decision_counts(is_flagged, left_out.is_positive, left_out.weight))[0])
+        self.vote_f1_ = float(f_beta(*decision_counts(is_flagged, left_out.is_positive, left_out.weight))[0])
 
     def _scores_of(self, evidence: tuple[np.ndarray, ...], points: np.ndarray) -> np.ndarray:
         return shares(evidence[0])

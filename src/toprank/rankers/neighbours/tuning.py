@@ -24,6 +24,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from toprank._core.class_votes import class_votes
+from toprank.metrics.confusion_counts import average_precision, balanced_accuracy, f_beta, g_mean, g_measure, recall
 
 GAIN = 1e-12
 """Least gain of a step in a search for several gammas: smaller ones are rounding."""
@@ -38,40 +39,8 @@ NEAREST = 1e-290
 Measure = Callable[[np.ndarray, np.ndarray, np.ndarray, np.ndarray], np.ndarray]
 """From true positives, false positives, false negatives and true negatives to a value: larger is better."""
 
-
-def f1(tp: np.ndarray, fp: np.ndarray, fn: np.ndarray, tn: np.ndarray) -> np.ndarray:
-    """F-measure: harmonic mean of precision and recall."""
-    return _ratio(2 * tp, 2 * tp + fp + fn)
-
-
-def g_measure(tp: np.ndarray, fp: np.ndarray, fn: np.ndarray, tn: np.ndarray) -> np.ndarray:
-    """G-measure: geometric mean of precision and recall."""
-    return np.sqrt(_ratio(tp, tp + fp) * _ratio(tp, tp + fn))
-
-
-def g_mean(tp: np.ndarray, fp: np.ndarray, fn: np.ndarray, tn: np.ndarray) -> np.ndarray:
-    """G-mean: geometric mean of the true positive and the true negative rate."""
-    return np.sqrt(_ratio(tp, tp + fn) * _ratio(tn, tn + fp))
-
-
-def balanced_accuracy(tp: np.ndarray, fp: np.ndarray, fn: np.ndarray, tn: np.ndarray) -> np.ndarray:
-    """Balanced accuracy: mean of the true positive and the true negative rate."""
-    return (_ratio(tp, tp + fn) + _ratio(tn, tn + fp)) / 2
-
-
-def recall(tp: np.ndarray, fp: np.ndarray, fn: np.ndarray, tn: np.ndarray) -> np.ndarray:
-    """Recall: the true positive rate."""
-    return _ratio(tp, tp + fn)
-
-
-def average_precision(tp: np.ndarray, fp: np.ndarray, fn: np.ndarray, tn: np.ndarray) -> np.ndarray:
-    """Average precision of the decisions: of the ranking that has the flagged cases first, in ties."""
-    found = recall(tp, fp, fn, tn)
-    return found * _ratio(tp, tp + fp) + (1 - found) * _ratio(tp + fn, tp + fp + fn + tn)
-
-
 MEASURES: dict[str, Measure] = {
-    "f1": f1,
+    "f1": f_beta,
     "g_mean": g_mean,
     "g_measure": g_measure,
     "balanced_accuracy": balanced_accuracy,
@@ -207,11 +176,6 @@ def decision_counts(is_flagged: np.ndarray, is_positive: np.ndarray, weight: np.
     )
 
 
-def _ratio(part: np.ndarray, whole: np.ndarray) -> np.ndarray:
-    """Return part / whole, 0 where the whole is 0."""
-    return np.divide(part, whole, out=np.zeros(np.shape(whole)), where=np.asarray(whole) > 0)
-
-
 # --- several classes ----------------------------------------------------------------------------------------------
 
 
@@ -242,7 +206,7 @@ class ClassMeasure:
 
 
 CLASS_MEASURES = {
-    "f1_macro": ClassMeasure(f1),
+    "f1_macro": ClassMeasure(f_beta),
     "balanced_accuracy": ClassMeasure(recall),
     "g_mean": ClassMeasure(recall, is_geometric=True),
 }

@@ -137,17 +137,18 @@ def _distinct_objects(labels: NDArray[Any], caller: str) -> list[Any]:
     values = labels.tolist()
     try:
         found = set(values)
-        if not any(_is_missing(label) for label in found):
+        if not any(is_missing(label) for label in found):
             return sorted(found)
     except TypeError:  # lists and the like, or numbers next to strings
         kinds = ", ".join(sorted({type(label).__name__ for label in values}))
         raise InputTypeError(
             f"{caller} needs labels of one type in y_true. Got a mixture of {kinds}. Hint: convert the column first."
         ) from None
-    raise _missing_labels(sum(map(_is_missing, values)), caller)
+    raise _missing_labels(sum(map(is_missing, values)), caller)
 
 
-def _is_missing(label: Any) -> bool:
+def is_missing(label: Any) -> bool:
+    """Return True for None and for what differs from itself, such as NaN and NaT."""
     return label is None or type(label).__name__ == "NAType" or bool(label != label)
 
 

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from toprank.metrics._validation import CheckedRows
+from toprank.metrics.checks import CheckedRows
 
 TIES = ("expected", "best", "worst")
 
