@@ -11,6 +11,7 @@ WORKERS    ?= 2
 TEST_ARGS  ?=
 DEMO_ARGS  ?=
 BENCH_ARGS ?=
+FUZZ_FILES ?= 10000
 PIP_ARGS   ?=
 
 export NO_MKDOCS_2_WARNING := 1
@@ -46,8 +47,8 @@ test-lowest: $(VENV)/.stamp-venv ## run the tests with the oldest supported vers
 	$(MAKE) test VENV=.venv-lowest PIP_ARGS="--constraint $(VENV)/lowest.txt" \
 	  TEST_ARGS="-W ignore::DeprecationWarning $(TEST_ARGS)" # old packages on top of new ones that they depend on
 
-fuzz: $(VENV)/.stamp-dev ## load 10,000 damaged model files with all bounds checked (some minutes)
-	$(BIN)/python -m pytest -n 0 -m slow tests/files/test_fuzz.py
+fuzz: $(VENV)/.stamp-dev ## load damaged model files with all bounds checked (FUZZ_FILES=10000)
+	TOPRANK_FUZZ_FILES=$(FUZZ_FILES) $(BIN)/python -m pytest -n 0 -m slow tests/files/test_fuzz.py
 
 lint: $(VENV)/.stamp-dev ## check style, formatting and types
 	$(BIN)/ruff check
