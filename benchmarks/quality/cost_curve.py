@@ -146,7 +146,7 @@ def logistic(class_weight: str | None) -> Callable[[Part, int, Result], Result]:
         return {
             "roc_auc": roc_auc(part.y_test, score),
             "average_precision": average_precision(part.y_test, score),
-            "hull_area": OperatingPoints.of_scores(part.y_test, score).hull_area,
+            "hull_area": OperatingPoints.from_scores(part.y_test, score).hull_area,
             "roc": roc_curve(part.y_test, score)(FPR_GRID).tolist(),
             "weights": int(np.count_nonzero(model.coef_)),
         }
@@ -174,7 +174,7 @@ def curve(base: TAOTree | None) -> Callable[[Part, int, Result], Result]:
             "hull_area_of_kept": kept.hull_area,
             "hull_area_of_costs": points.select(~is_between).hull_area,
             "n_costs": int((~is_between).sum()),
-            "hull_area_of_ranking": OperatingPoints.of_scores(part.y_test, score).hull_area,
+            "hull_area_of_ranking": OperatingPoints.from_scores(part.y_test, score).hull_area,
         }
 
     return measure
@@ -202,7 +202,7 @@ def sampled(by: str) -> Callable[[Part, int, Result], Result]:
             path = fit_at_costs(tree, part.X, part.y, [ratio], by=by, random_state=seed)
             models += path.models
             labels.append(path.predict(part.X_test)[0])
-        points = OperatingPoints.of_labels(part.y_test, labels, cost_ratio=ratios)
+        points = OperatingPoints.from_labels(part.y_test, labels, cost_ratio=ratios)
         return measured(points, models, ratios[N_SAMPLED_COSTS // 2])
 
     return measure

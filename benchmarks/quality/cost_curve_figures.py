@@ -169,7 +169,7 @@ def linear_comparison() -> tuple[Comparison, dict[str, RocCurve]]:
         all_linear_points(X, y),
         exact_linear_curve(X, y, cost_ratios_around(y, n=N_RATIOS, cost_factor=BETA)),
         at_costs,
-        {name: OperatingPoints.of_scores(y, score) for name, score in base.items()},
+        {name: OperatingPoints.from_scores(y, score) for name, score in base.items()},
         coarse,
     )
     return comparison, {name: roc_curve(y, score) for name, score in base.items()}

@@ -490,7 +490,7 @@ def roc_of_leaves(tree: Tree) -> RocCurve:
     """ROC curve of a tree on its training cases: a threshold on the rate of a leaf (section 3.1 of the paper)."""
     ends = np.flatnonzero(tree.is_leaf)
     positive, negative = (np.bincount(tree.leaf[ends], part[ends]) for part in (tree.positive, tree.negative))
-    return RocCurve.of_cells(positive, negative)
+    return RocCurve.from_cells(positive, negative)
 
 
 def _scores(model: Any, X: Any, positive: Any) -> np.ndarray:

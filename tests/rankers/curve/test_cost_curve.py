@@ -19,7 +19,7 @@ from toprank.errors import InputError
 from toprank.metrics import OperatingPoints, average_precision
 from toprank.rankers.curve.changes import changes_table, rule_changes
 from toprank.rankers.curve.cost_curve import CurveFolds
-from toprank.rankers.curve.path import Follower, order_of
+from toprank.rankers.curve.path import PathFitter, order_of
 from toprank.rankers.curve.selection import Selection
 
 ONE: dict[str, Any] = {"depths": None, "alphas": None}
@@ -56,7 +56,7 @@ def test_the_path_goes_from_no_missed_positive_to_no_false_positive(curve, table
 def test_every_tree_starts_from_the_one_before(table, n_iter):
     """Each costs no more, at its own price, than the one it was improved from."""
     before = TAOTree(max_depth=2, cv=0).fit(*table)
-    trees = Follower(lambda tree: tree.fit(*table), n_iter).follow(before, [0.4, 0.8, 1.6], lambda tree: False)
+    trees = PathFitter(lambda tree: tree.fit(*table), n_iter).follow(before, [0.4, 0.8, 1.6], lambda tree: False)
     assert [tree.fp_cost_ for tree in trees] == [0.4, 0.8, 1.6]
     assert (max(tree.n_iter_ for tree in trees) > 1) == (n_iter > 1)
     for tree in trees:
@@ -75,7 +75,7 @@ def test_a_path_that_went_astray_is_mended(table):
     ratios = [0.05, 0.2, 0.4, 1.6]
     good = [fit(TAOTree(max_depth=3, fp_cost=ratio, cv=0)) for ratio in ratios]
     poor = fit(TAOTree(max_depth=1, fp_cost=0.2, alpha=300.0, cv=0))  # one leaf
-    mended = Follower(fit, 1).settle([good[0], poor, good[2], good[3]], ratios)
+    mended = PathFitter(fit, 1).settle([good[0], poor, good[2], good[3]], ratios)
     assert [tree is before for tree, before in zip(mended, good, strict=True)] == [True, False, True, True]
     at_that_price = good[2].objective_ - 0.2 * good[2].n_fp_
     assert mended[1].fp_cost_ == 0.2
@@ -106,9 +106,9 @@ def test_the_path_ends_with_the_first_trees_that_have_reached_an_end(monkeypatch
     """However the trees settled: one without false positives at the top, one without missed positives at the bottom."""
     settled = [Made(*each) for each in mistakes]
     base, n_ways = Made(5, 5), iter((len(mistakes) - at - 1, at))
-    monkeypatch.setattr(Follower, "follow", lambda *_: [None] * next(n_ways))
-    monkeypatch.setattr(Follower, "settle", lambda *_: settled)
-    ratios, trees, base_point = Follower(TAOTree.fit, 1).both_ways(base, 0.5, 2.0, Threads())
+    monkeypatch.setattr(PathFitter, "follow", lambda *_: [None] * next(n_ways))
+    monkeypatch.setattr(PathFitter, "settle", lambda *_: settled)
+    ratios, trees, base_point = PathFitter(TAOTree.fit, 1).both_ways(base, 0.5, 2.0, Threads())
     assert trees == settled[kept]
     assert trees[base_point] is settled[at]
     assert ratios[base_point] == 0.5

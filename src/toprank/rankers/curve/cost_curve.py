@@ -30,7 +30,7 @@ from toprank.rankers.curve.curve_ranker import OF_VALIDATION, Calls, CurveRanker
 from toprank.rankers.curve.path import (
     CurvePoint,
     FitTree,
-    Follower,
+    PathFitter,
     Start,
     fit_start,
     order_of,
@@ -119,7 +119,7 @@ class CurveFolds:
             part, matrix = subset(self.data, inside, self.base), self.data.X[held_out]
             fit = self.fitter(part)
             base = fit_start(self.base, start, float(ratios[base_point]), fit)
-            path = Follower(fit, self.path_max_iter).same_path(base, ratios, base_point)
+            path = PathFitter(fit, self.path_max_iter).same_path(base, ratios, base_point)
             between = np.zeros((len(places), len(held_out)), bool)
             if places:
                 trees = ThresholdMoves.from_trees(path, part, Threads())
@@ -267,8 +267,8 @@ class CostOptimalCurve(CurveRanker):
         start = self._choose_start(folds, ratio)
         self.max_depth_, self.alpha_ = start.max_depth, start.alpha
         first = fit_start(base, start, ratio, self._fitter(data, threads))
-        follower = Follower(self._fitter(data, threads), self.path_max_iter)
-        ratios, trees, base_point = follower.both_ways(first, ratio, self.cost_factor, threads)
+        fitter = PathFitter(self._fitter(data, threads), self.path_max_iter)
+        ratios, trees, base_point = fitter.both_ways(first, ratio, self.cost_factor, threads)
         path = DensePath.from_trees(trees, ratios, data, self.max_point_gap, threads)
         self.base_point_ = int(np.flatnonzero(~path.is_between)[base_point])
         seen = Calls(data.is_positive, data.weight, *_calls(path.trees, path.is_between, data.X, threads))

@@ -55,7 +55,7 @@ class Calls:
 
     def points(self, ratios: np.ndarray) -> OperatingPoints:
         """Return the mistakes of the models, which were fitted at these costs."""
-        return OperatingPoints.of_labels(
+        return OperatingPoints.from_labels(
             self.is_positive, self.called, cost_ratio=ratios, sample_weight=self.weight, pos_label=True
         )
 

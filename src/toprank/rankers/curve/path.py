@@ -134,7 +134,7 @@ def fit_start(base: TAOTree, start: Start, ratio: float, fit: FitTree) -> TAOTre
 
 
 @dataclass(frozen=True)
-class Follower:
+class PathFitter:
     """Fits the trees of a path, each with a warm start from its neighbour.
 
     Attributes

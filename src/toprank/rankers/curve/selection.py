@@ -24,7 +24,7 @@ from toprank.words.numbers import percent_text
 LEVEL = 0.95
 NUMBER = int | float | np.integer | np.floating
 FIGURES = ("false_positive_rate", "recall", "precision", "alerts", "cost")
-WISHES = ("max_fpr", "k", "cost_ratio", "min_recall")
+TARGETS = ("max_fpr", "k", "cost_ratio", "min_recall")
 AS_GOOD = 0.98
 """A cut with at least this share of the hits of the best cut counts as equally good."""
 
@@ -211,7 +211,7 @@ class Selection:
         """Return the choice as arrays for a file."""
         figures = [getattr(self, name) for name in FIGURES]
         arrays = {"selection": np.array([self.position, *(end for f in figures for end in (f.value, f.low, f.high))]),
-                  "selection_wish": np.array(self.target)}  # fmt: skip
+                  "selection_target": np.array(self.target)}  # fmt: skip
         return arrays if self.cut is None else arrays | {"selection_cut": np.array(astuple(self.cut), np.float64)}
 
     @classmethod
@@ -230,7 +230,7 @@ class Selection:
                 raise InputError("The model's choice has an invalid cut of its alerts.")
             cut = Cut(*values)
         named: dict[str, Any] = dict(zip(FIGURES, figures, strict=True))
-        return cls(int(position), path[int(position)], str(arrays["selection_wish"]), judged_by, cut=cut, **named)
+        return cls(int(position), path[int(position)], str(arrays["selection_target"]), judged_by, cut=cut, **named)
 
     def __str__(self) -> str:
         n_leaves = self.tree.n_leaves_
@@ -287,11 +287,11 @@ def choose(
     if len(asked) > 1 or not (asked or max_leaves is not None):
         got = ", ".join(asked) or "nothing"
         raise InputError(
-            f"{owner} needs one of {', '.join(WISHES)}, or max_leaves, which goes with any of them; "
+            f"{owner} needs one of {', '.join(TARGETS)}, or max_leaves, which goes with any of them; "
             f"got {got}. Hint: select(max_fpr=0.05), select(k=200), select(cost_ratio=0.1, max_leaves=4)."
         )
     name, value = next(iter(asked.items()), ("cost_ratio", base_ratio))
-    whole = found = _Offers.of_points(points, n_cases)
+    whole = found = _Offers.from_points(points, n_cases)
     if name == "k":
         k = _check_budget(owner, value, n_cases)
         target = f"at most {'1 alert' if k == 1 else f'{k:,.0f} alerts'} among {n_cases:,.0f} cases"
@@ -351,7 +351,7 @@ class _Offers:
     threshold: np.ndarray
 
     @classmethod
-    def of_points(cls, points: OperatingPoints, n_cases: float) -> _Offers:
+    def from_points(cls, points: OperatingPoints, n_cases: float) -> _Offers:
         """All trees, whole."""
         scale = n_cases / (points.positives + points.negatives)
         hits = scale * (points.positives - points.false_negatives)

@@ -323,7 +323,7 @@ class TreeRank(MetaRanker):
         check_is_fitted(self)
         ends = np.flatnonzero(self.tree_.is_leaf)
         place = self.tree_.leaf[ends]
-        return RocCurve.of_cells(
+        return RocCurve.from_cells(
             np.bincount(place, self.tree_.positive[ends]), np.bincount(place, self.tree_.negative[ends])
         )
 
