@@ -183,7 +183,7 @@ def curve(base: TAOTree | None) -> Callable[[Part, int, Result], Result]:
 def fine_curve(part: Part, seed: int, chosen: Result) -> Result:
     """The curve of the depth and penalty that the other one chose, in steps of 1.1, without trees between costs."""
     base = TAOTree(max_depth=chosen["max_depth"], alpha=chosen["alpha"])
-    settings = {"cost_factor": 1.1, "max_point_gap": None, "depths": None, "alphas": None, "cv": None}
+    settings = {"cost_factor": 1.1, "max_point_gap": None, "depths": None, "alphas": None, "cv": 0}
     model = CostOptimalCurve(base, random_state=seed, n_jobs=1, **settings)
     points = model.fit(part.X, part.y).points(part.X_test, part.y_test)
     return {"hull_area": points.hull_area, "leaves": [n_leaves(point.tree) for point in model.path_]}

@@ -21,7 +21,7 @@ from toprank.workflow import curve_table
 
 COLUMNS = ("--label", "fraud", "--id", "case_id")
 SMALL = ("--set", "depths=[2]", "--set", "alphas=[1]", "--set", "cv=2", "--split", "axis", "--jobs", 1)
-FAST = ("--set", "depths=[1]", "--set", "alphas=[1]", "--set", "cv=none", "--set", "cost_factor=9", "--split", "axis")
+FAST = ("--set", "depths=[1]", "--set", "alphas=[1]", "--set", "cv=0", "--set", "cost_factor=9", "--split", "axis")
 
 
 def lines_with_noise():
@@ -274,7 +274,7 @@ def test_other_cases_to_judge_by(folder, tmp_path):
     assert found["judged_by"] == "validation data"
     table = pl.read_csv(folder / "history.csv").drop("case_id")
     base = TAOTree(split="axis", cv=0)
-    model = CostOptimalCurve(base, depths=[1], alphas=[1], cv=None, cost_factor=9, random_state=0)
+    model = CostOptimalCurve(base, depths=[1], alphas=[1], cv=0, cost_factor=9, random_state=0)
     model.fit(table.drop("fraud"), table["fraud"].to_numpy())
     points = model.points(later.drop("case_id", "fraud"), later["fraud"].to_numpy())
     assert [row["recall"] for row in found["points"]] == pytest.approx(points.true_positive_rate)
@@ -290,7 +290,7 @@ def test_dominated_points_are_told_by_the_same_names_as_in_the_library(folder, f
 
 
 def test_one_depth_and_one_alpha_need_no_brackets(folder):
-    how = ("--set", "depths=1", "--set", "alphas=3", "--set", "cv=none", "--set", "cost_factor=9", "--split", "axis")
+    how = ("--set", "depths=1", "--set", "alphas=3", "--set", "cv=0", "--set", "cost_factor=9", "--split", "axis")
     done = run("curve", folder / "history.csv", *COLUMNS, *how)
     assert (done.code, done.err) == (0, "")
     assert "of depth 1 at most; weights cost 3 (alpha)" in done.out

@@ -173,7 +173,7 @@ def test_warnings_of_unseen_categories_point_to_the_caller(method):
 def test_warnings_of_fit_point_to_the_caller():
     y, many = [0, 1] * 150, pd.DataFrame({"c": [f"{i:03d}" for i in range(300)]})
     tree = RankingTree(max_depth=1, keep_columns=["c"])
-    curve = CostOptimalCurve(TAOTree(), depths=[1], alphas=[1.0], cost_factor=9.0, cv=None, keep_columns=["c"])
+    curve = CostOptimalCurve(TAOTree(), depths=[1], alphas=[1.0], cost_factor=9.0, cv=0, keep_columns=["c"])
     for model in (tree, curve):
         with pytest.warns(UserWarning, match="300 categories") as caught:
             model.fit(many, y)

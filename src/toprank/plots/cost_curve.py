@@ -172,7 +172,7 @@ class CostOptimalCurveDisplay(Display):
         >>> from toprank import CostOptimalCurve
         >>> from toprank.datasets import make_audit
         >>> train, test = make_audit(1500, random_state=0).split()
-        >>> curve = CostOptimalCurve(depths=[1], alphas=[3], cv=None).fit(train.X, train.y)
+        >>> curve = CostOptimalCurve(depths=[1], alphas=[3], cv=0).fit(train.X, train.y)
         >>> display = CostOptimalCurveDisplay.from_curve(curve, test.X, test.y)
         >>> display.methods, sorted(set(display.columns()["sample"]))
         (['cost-optimal curve', 'ROC of the base tree'], ['test cases', 'training cases'])

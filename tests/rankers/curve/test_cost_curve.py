@@ -204,7 +204,7 @@ def test_validation_data_take_the_place_of_folds(table):
 
 
 def test_without_folds_the_training_data_are_all_there_is(table):
-    curve = clone(SMALL).set_params(cv=None).fit(*table)
+    curve = clone(SMALL).set_params(cv=0).fit(*table)
     assert (curve.held_out_by_, curve.held_out_points_) == ("training data", None)
     assert curve.path_[0].held_out_false_positives is curve.path_[0].held_out_is_dominated is None
     assert not any(name.startswith("held_out") for name in curve.frame().columns)
@@ -218,22 +218,35 @@ def test_depth_and_alpha_are_those_that_cost_least_out_of_fold(table):
     best = grid.loc[grid["cost"].idxmin()]
     assert (curve.max_depth_, curve.alpha_) == (best["max_depth"], best["alpha"])
     assert all(p.tree.max_depth == curve.max_depth_ and p.tree.alpha == curve.alpha_ for p in curve.path_)
-    with pytest.raises(ValueError, match=r"needs folds to choose among 4 pairs .*, but cv is None\. Hint"):
-        clone(curve).set_params(cv=None).fit(*table)
+
+
+def test_depth_and_alpha_are_chosen_by_5_folds_without_figures_of_new_cases(table):
+    """cv=0 was refused, and None, which is 5 folds elsewhere, turned folds off."""
+    free = CostOptimalCurve(depths=[2, 1], alphas=[1, 30], cv=0, cost_factor=4.0)
+    curve, with_figures = free.fit(*table), clone(free).set_params(cv=None).fit(*table)
+    assert (curve.held_out_by_, with_figures.held_out_by_) == ("training data", "cross-validation")
+    assert curve.grid_ == with_figures.grid_
+    assert [point.tree.tree_ for point in curve.path_] == [point.tree.tree_ for point in with_figures.path_]
+
+
+def test_depth_and_alpha_cannot_be_chosen_with_too_few_cases(table):
+    X, y = table
+    with pytest.raises(ValueError, match=r"needs folds to choose among 4 pairs .* too few cases of a class .* Hint"):
+        CostOptimalCurve(depths=[2, 1], alphas=[1, 30]).fit(X, np.arange(len(y)) == 7)
 
 
 def test_the_base_is_left_as_it_was(table):
     base = TAOTree(max_depth=2, cv=0)
-    CostOptimalCurve(base, cv=None, cost_factor=4.0, random_state=3, **ONE).fit(*table)
+    CostOptimalCurve(base, cv=0, cost_factor=4.0, random_state=3, **ONE).fit(*table)
     assert base.get_params() == TAOTree(max_depth=2, cv=0).get_params()
     assert not hasattr(base, "tree_")
 
 
 def test_an_axis_path_has_plain_thresholds(table):
     X, y = table
-    curve = CostOptimalCurve(TAOTree(split="axis", max_depth=3), cv=None, **ONE).fit(X[["size", "age"]], y)
+    curve = CostOptimalCurve(TAOTree(split="axis", max_depth=3), cv=0, **ONE).fit(X[["size", "age"]], y)
     assert all(" x " not in rule for i in range(len(curve.path_)) for rule in curve.rules(i)["rule"])
-    oblique = CostOptimalCurve(TAOTree(max_depth=3), cv=None, **ONE).fit(X[["size", "age"]], y)
+    oblique = CostOptimalCurve(TAOTree(max_depth=3), cv=0, **ONE).fit(X[["size", "age"]], y)
     assert any(" x " in rule for i in range(len(oblique.path_)) for rule in oblique.rules(i)["rule"])
 
 
@@ -261,7 +274,7 @@ def test_folds_learn_from_the_rows_that_the_splitter_says(table):
 def test_rows_without_weight_are_no_rows(table):
     X, y = table
     weight = np.where(np.arange(500) % 7 == 0, 0.0, 1.0)
-    free = clone(SMALL).set_params(cv=None)
+    free = clone(SMALL).set_params(cv=0)
     one = clone(free).fit(X, y, weight)
     other = clone(free).fit(X[weight > 0].reset_index(drop=True), y[weight > 0])
     assert np.array_equal(one.decision_function(X), other.decision_function(X))
@@ -272,7 +285,7 @@ def test_a_very_light_case_does_not_make_the_path_endless(table):
     X, y = table
     X = pd.concat([X[["size"]], pd.DataFrame({"size": [99.0]})], ignore_index=True)
     weight = np.append(np.full(500, 0.7), 1e-11)
-    curve = CostOptimalCurve(TAOTree(max_depth=1, alpha=0.0), cv=None, **ONE).fit(X, np.append(y, 0), weight)
+    curve = CostOptimalCurve(TAOTree(max_depth=1, alpha=0.0), cv=0, **ONE).fit(X, np.append(y, 0), weight)
     assert len(curve.path_) < 60
 
 
@@ -460,7 +473,7 @@ def test_scores_out_of_fold_are_those_of_curves_that_had_not_seen_the_rows(table
     assert np.isnan(light.oof_decision_function_[:10]).all()
     assert (light.oof_fold_[:10] == -1).all()
     assert np.isfinite(light.oof_decision_function_[10:]).all()
-    without = clone(SMALL).set_params(cv=None).fit(X, y)
+    without = clone(SMALL).set_params(cv=0).fit(X, y)
     assert (without.oof_decision_function_, without.oof_fold_) == (None, None)
 
 
@@ -578,7 +591,7 @@ def test_docs_say_what_weights_are_to_intervals_and_where_sums_win():
 
 def test_a_target_that_no_tree_fulfils_says_how_near_the_curve_comes(table):
     X = (table[0][["size"]] > 1).astype(float)  # two values: the alerts tie
-    easy = CostOptimalCurve(TAOTree(max_depth=1), cv=None, **ONE).fit(X, X["size"] > 0)
+    easy = CostOptimalCurve(TAOTree(max_depth=1), cv=0, **ONE).fit(X, X["size"] > 0)
     n = int(X["size"].sum())
     fewest = rf"at most 1 alert among 500 cases\): the fewest alerts, where there are any, are {n}\. Hint"
     with pytest.raises(ValueError, match=fewest):

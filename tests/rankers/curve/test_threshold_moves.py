@@ -40,7 +40,7 @@ def path_on(X, y, **settings):
             seen.append(data)
             return super()._fitter(data, threads)
 
-    parameters = SMALL.get_params(deep=False) | {"base": TAOTree(**settings), "max_point_gap": None, "cv": None}
+    parameters = SMALL.get_params(deep=False) | {"base": TAOTree(**settings), "max_point_gap": None, "cv": 0}
     model = Watched(**parameters).fit(X, y)
     return ThresholdMoves.from_trees([point.tree for point in model.path_], seen[0], Threads())
 
@@ -189,7 +189,7 @@ def test_plain_values_hold_all_trees_and_the_choice(case):
 
 def test_files_of_older_versions_have_nothing_between(case):
     model, X, *_ = case
-    plain = clone(model).set_params(max_point_gap=None, cv=None).fit(X, case[2])
+    plain = clone(model).set_params(max_point_gap=None, cv=0).fit(X, case[2])
     arrays = plain._to_arrays()
     del arrays["moved"]
     again = copy(plain)

@@ -41,8 +41,9 @@ from toprank.rankers.curve.path import (
 )
 from toprank.rankers.curve.selection import ROUNDING, Selection
 from toprank.rankers.curve.threshold_moves import DensePath, Place, ThresholdMoves
+from toprank.rankers.growth import CV
 from toprank.rankers.progress import progress
-from toprank.rankers.unseen import Unseen, held_out_folds
+from toprank.rankers.unseen import Unseen, has_folds, held_out_folds, pruning_folds
 from toprank.tree.structure import Tree
 from toprank.words.counts import plural
 
@@ -169,7 +170,8 @@ class CostOptimalCurve(CurveRanker):
     alphas : list of float or None, default (0.3, 1, 3, 10)
         Values of `alpha`, likewise.
     cv : int, splitter or None, default 5
-        Folds for that choice and for the figures that `select` uses; None: no folds.
+        Folds for that choice and for the figures that `select` uses; an int means stratified folds. 0: figures of the
+        training data only, and that choice uses 5 folds.
     budget : int, float or None
         Cases (int) or share of cases (float) that `predict` flags, by the ranking; None: it returns the label of the
         base point.
@@ -194,7 +196,7 @@ class CostOptimalCurve(CurveRanker):
         The choice stored by `with_choice`, else None.
     oof_decision_function_ : float64 array of shape (n,) or None
         Score of each training row by the curve fitted on the other folds, which has as many costs, so that its
-        scores are on the scale of `decision_function`; NaN for rows in no fold. None without folds, with
+        scores are on the scale of `decision_function`; NaN for rows in no fold. None with cv=0, with
         validation data, and after loading a file.
     oof_fold_ : int64 array of shape (n,) or None
         Fold in which each row was held out, the last one if there are several; -1 for rows in no fold.
@@ -231,7 +233,7 @@ class CostOptimalCurve(CurveRanker):
         "path_max_iter": [Interval(Integral, 1, None, closed="left")],
         "depths": ["array-like", None],
         "alphas": ["array-like", None],
-        "cv": [Interval(Integral, 2, None, closed="left"), "cv_object"],
+        "cv": CV,
         "random_state": ["random_state"],
         "verbose": ["verbose"],
     }
@@ -252,14 +254,12 @@ class CostOptimalCurve(CurveRanker):
     random_state: Any = None
     verbose: int = 0
 
-    _judges_points = True  # False if only the ranking is needed: no curves are fitted out of fold
-
     # --- fitting ------------------------------------------------------------------------------------------------
 
     def _fit_model(self, data: BinnedCases, threads: Threads) -> Unseen | None:
         validation = self._read_validation()
         base = self._plain_base()
-        made = [] if self.cv is None else held_out_folds(data, self.cv, self.random_state, len(data.X))
+        made = held_out_folds(data, pruning_folds(self.cv), self.random_state, len(data.X))
         parts = [(fold.inside, fold.held_out) for fold in made]
         folds = CurveFolds(data, parts, base, lambda part: self._fitter(part, Threads()), self.path_max_iter, threads,
                            bool(self.verbose))  # fmt: skip
@@ -294,10 +294,9 @@ class CostOptimalCurve(CurveRanker):
         if len(tried) == 1:
             return tried[0]
         if not len(folds):
-            reason = "cv is None" if self.cv is None else "the data have too few cases of a class for folds"
             raise InputError(
-                f"CostOptimalCurve needs folds to choose among {len(tried)} pairs of depth and alpha, but {reason}. "
-                "Hint: give one depth and one alpha, as depths=[3], alphas=[1], or None for those of the base."
+                f"CostOptimalCurve needs folds to choose among {len(tried)} pairs of depth and alpha, but the data "
+                "have too few cases of a class for them. Hint: give one depth and one alpha, as depths=[3], alphas=[1], or None for those of the base."
             )
         costs = folds.costs(tried, ratio)
         self.grid_ = {"max_depth": [s.max_depth for s in tried], "alpha": [s.alpha for s in tried],
@@ -305,11 +304,11 @@ class CostOptimalCurve(CurveRanker):
         return tried[int(np.argmin(costs))]
 
     def _out_of_fold(self, folds: CurveFolds, start: Start, path: DensePath, base_point: int) -> Calls | None:
-        """Return the labels of each fold's cases by curves fitted on the other folds; None without folds.
+        """Return the labels of each fold's cases by curves fitted on the other folds; None without folds or with cv=0.
 
         A tree with a single leaf gives every case its label, whatever the trees of the folds do.
         """
-        if not len(folds) or not self._judges_points:
+        if not len(folds) or not has_folds(self.cv):
             return None
         at_costs = ~path.is_between
         votes, score, between = folds.votes(start, path.ratios[at_costs], base_point, path.places)

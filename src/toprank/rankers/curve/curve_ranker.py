@@ -329,7 +329,7 @@ class CurveRanker(Ensemble):
         >>> from toprank import CostOptimalCurve
         >>> from toprank.datasets import make_audit
         >>> data = make_audit(2000, random_state=0)
-        >>> curve = CostOptimalCurve(depths=[2], alphas=[3], cv=None).fit(data.X, data.y)
+        >>> curve = CostOptimalCurve(depths=[2], alphas=[3], cv=0).fit(data.X, data.y)
         >>> int(curve.at(k=60).predict(data.X).sum()) <= 60
         True
         """
