@@ -10,13 +10,8 @@ from hypothesis import strategies as st
 
 from toprank import CostOptimalCurve, RankingTree, TAOTree
 from toprank.data.column_roles import learn_columns
-from toprank.data.encoding import (
-    ManyCategoriesWarning,
-    encode,
-    is_missing,
-    original_values,
-    read_table,
-)
+from toprank.data.encoding import ManyCategoriesWarning, encode, original_values
+from toprank.data.table import is_missing, read_table
 from toprank.tree.columns import Column
 
 

@@ -346,7 +346,8 @@ def _numbers_of(values: polars.Series, column: Column, file: str) -> polars.Seri
     """Return the numbers of a column that is not stored as numbers; raise InputError if it holds none, or few."""
     import polars as pl
 
-    from toprank.data.encoding import numbers_among_words, read_table
+    from toprank.data.encoding import numbers_among_words
+    from toprank.data.table import read_table
 
     start = f"Column {values.name!r} held numbers in training but holds"
     if values.dtype in (pl.Categorical, pl.Enum):

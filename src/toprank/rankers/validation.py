@@ -11,9 +11,8 @@ from sklearn.utils.multiclass import type_of_target
 from sklearn.utils.validation import column_or_1d
 
 from toprank._compat import Interval, InvalidParameterError, check_sample_weight
-from toprank.data.encoding import warn_caller
 from toprank.data.table import is_missing
-from toprank.errors import InputError, InputTypeError
+from toprank.errors import InputError, InputTypeError, warn_caller
 from toprank.tree.bin_mapper import row_blocks
 from toprank.tree.columns import Column
 from toprank.words.counts import every, plural

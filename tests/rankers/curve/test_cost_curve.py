@@ -566,14 +566,17 @@ def test_the_ranker_of_a_budget_keeps_to_the_budget(curve, table, as_share, tmp_
 @pytest.mark.parametrize(
     ("target", "message"),
     [
-        ({}, "needs one of max_fpr, k, cost_ratio, min_recall, or max_leaves"),
-        ({"max_fpr": 0.1, "k": 5}, "got max_fpr, k"),
+        ({}, "needs one of max_fpr, k, cost_ratio, min_recall; max_leaves can be combined .* None was given"),
+        ({"max_fpr": 0.1, "k": 5}, "Got max_fpr, k"),
         ({"max_fpr": 1.5}, r"needs a number from 0 to 1 as max_fpr, got 1\.5"),
         ({"min_recall": True}, "needs a number from 0 to 1 as min_recall, got True"),
         ({"cost_ratio": -1}, "needs a number of 0 or more as cost_ratio, got -1"),
         ({"max_leaves": 0}, r"needs an int of 1 or more as max_leaves, got 0\. Hint"),
         ({"max_leaves": 2.5}, r"needs an int of 1 or more as max_leaves, got 2\.5\. Hint"),
-        ({"k": 0}, "needs as k an int, the number of alerts, or a share between 0 and 1, got 0"),
+        (
+            {"k": 0},
+            r"select must be an int \(number of alerts\) or a share between 0 and 1, got 0",
+        ),
     ],
 )
 def test_targets_that_make_no_sense_are_refused(curve, target, message):
@@ -605,7 +608,7 @@ def test_a_target_that_no_tree_fulfils_says_how_near_the_curve_comes(table):
 
 def test_a_point_does_not_differ_from_itself(curve):
     changes = curve.diff(curve.base_point_, curve.base_point_)
-    assert set(changes["change"]) == {"stays"}
+    assert set(changes["change"]) == {"kept"}
     assert (changes["rule"] == changes["rule_before"]).all()
 
 
@@ -613,19 +616,19 @@ def test_changes_cover_the_rules_of_both_points(curve):
     last = len(curve.path_) - 1
     changes = curve.diff(0, last)
     before, after = (point.tree for point in (curve.path_[0], curve.path_[last]))
-    gone = changes[changes["change"] != "comes"]
+    gone = changes[changes["change"] != "added"]
     assert gone["n_before"].sum() == pytest.approx(500 - before.tree_.positive[0] - before.tree_.negative[0] +
                                                   (before.n_fp_ + before.tree_.positive[0] - before.n_fn_))  # fmt: skip
-    kept = changes[changes["change"] != "goes"]
+    kept = changes[changes["change"] != "dropped"]
     assert kept["n_after"].sum() == pytest.approx(after.n_fp_ + after.tree_.positive[0] - after.n_fn_)
-    assert curve.diff(-1, curve.select(cost_ratio=0.1))["change"].isin(["goes", "comes", "changes", "stays"]).all()
+    assert curve.diff(-1, curve.select(cost_ratio=0.1))["change"].isin(["dropped", "added", "changed", "kept"]).all()
 
 
 def test_a_rule_with_other_numbers_changes(table):
     X, y = table
     one, other = (TAOTree(split="axis", max_depth=1, fp_cost=cost, cv=0).fit(X[["size"]], y) for cost in (0.25, 0.6))
     changes = changes_table(rule_changes(one, other))
-    assert changes["change"] == ["changes"]
+    assert changes["change"] == ["changed"]
     assert changes["rule"] != changes["rule_before"]
     assert changes["n_after"][0] < changes["n_before"][0]
 

@@ -296,7 +296,8 @@ class CostOptimalCurve(CurveRanker):
         if not len(folds):
             raise InputError(
                 f"CostOptimalCurve needs folds to choose among {len(tried)} pairs of depth and alpha, but the data "
-                "have too few cases of a class for them. Hint: give one depth and one alpha, as depths=[3], alphas=[1], or None for those of the base."
+                "have too few cases of a class for them. "
+                "Hint: give one depth and one alpha, as depths=[3], alphas=[1], or None for those of the base."
             )
         costs = folds.costs(tried, ratio)
         self.grid_ = {"max_depth": [s.max_depth for s in tried], "alpha": [s.alpha for s in tried],
