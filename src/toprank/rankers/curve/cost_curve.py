@@ -172,10 +172,12 @@ class CostOptimalCurve(CurveRanker):
     cv : int, splitter or None, default 5
         Folds for that choice and for the figures that `select` uses; an int means stratified folds. 0: figures of the
         training data only, and that choice uses 5 folds.
+    categorical_features, keep_columns
+        As in `MetaAP`.
     budget : int, float or None
         Cases (int) or share of cases (float) that `predict` flags, by the ranking; None: it returns the label of the
         base point.
-    categorical_features, keep_columns, pos_label, n_jobs
+    pos_label, n_jobs
         As in `MetaAP`.
     random_state : int, RandomState or None
         Seed of the folds and of random starts of the base tree, fixed for None.

@@ -65,10 +65,12 @@ class CostOptimalForest(CurveRanker):
         penalty `alpha` of the base.
     max_features : {"sqrt", "log2"}, int, float or None, default None
         Columns drawn at random per member: a number, or a share; None = all.
+    categorical_features, keep_columns
+        As in `MetaAP`.
     budget : int, float or None
         Cases (int) or share of cases (float) that `predict` flags, by the ranking; None: it returns the label of the
         base point.
-    categorical_features, keep_columns, pos_label
+    pos_label
         As in `MetaAP`.
     n_jobs : int or None
         Members fitted in parallel; the results do not depend on it.
