@@ -147,9 +147,7 @@ def both_steps(
     """Points of TAO trees of depth 1 and of another classifier, in our fine steps of costs and in the paper's."""
     found = []
     for n, beta, words in ((N_RATIOS, BETA, ""), (N_PAPER, BETA_PAPER, f", steps of {BETA_PAPER}")):
-        tao = CostOptimalCurve(trees, depths=[1], alphas=[alpha], cv=0, cost_factor=beta, max_point_gap=None).fit(
-            X, y
-        )
+        tao = CostOptimalCurve(trees, depths=[1], alphas=[alpha], cv=0, cost_factor=beta, max_point_gap=None).fit(X, y)
         others = fit_at_costs(other, X, y, cost_ratios_around(y, n=n, cost_factor=beta))
         found.append({f"TAO, depth 1{words}": tao.points_, f"{name}{words}": others.points(X, y)})
     return found[0], found[1]
