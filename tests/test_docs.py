@@ -9,16 +9,18 @@ from types import ModuleType
 from typing import Any
 
 import pytest
+import yaml
 
 from toprank.datasets import make_audit
+from toprank.experiment.plan import Plan
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGES = ["README.md", "docs/getting-started.md"]
 
 
-def blocks(page: str) -> list[str]:
-    """Python code blocks of a page, in order."""
-    return re.findall(r"^```python\n(.*?)^```", (ROOT / page).read_text(), re.DOTALL | re.MULTILINE)
+def blocks(page: str, language: str = "python") -> list[str]:
+    """Code blocks of a page, in order."""
+    return re.findall(rf"^```{language}\n(.*?)^```", (ROOT / page).read_text(), re.DOTALL | re.MULTILINE)
 
 
 @pytest.mark.parametrize("page", PAGES)
@@ -141,10 +143,13 @@ def test_examples_of_points_run(capsys, tmp_path, monkeypatch):
 
 
 @pytest.mark.slow
-def test_examples_of_versions_run(capsys):
-    for block in blocks("docs/versions.md"):
-        exec(compile(block, "docs/versions.md", "exec"), {})
-    assert "new rules      +10: late_filings > 1; cash_share > 0.6\n" in capsys.readouterr().out
+def test_the_example_of_versions_prints_what_the_page_shows(capsys):
+    page = "docs/versions.md"
+    (block,) = blocks(page)
+    exec(compile(block, page, "exec"), {})
+    shown = (ROOT / page).read_text().partition("prints\n\n```\n")[2].partition("```")[0]
+    assert shown.startswith("on 3,000 cases")
+    assert capsys.readouterr().out == shown
 
 
 def test_examples_of_data_sets_run():
@@ -154,6 +159,18 @@ def test_examples_of_data_sets_run():
     train, test = names["train"], names["test"]
     assert len(train.X) + len(test.X) == len(names["data"].X) == 6000
     assert names["optimal_average_precision"](test.probability) > test.y.mean()
+
+
+@pytest.mark.parametrize("page", [f"docs/{p.name}" for p in ROOT.glob("docs/*.md") if "```yaml" in p.read_text()])
+def test_plans_of_pages_are_plans(page, tmp_path):
+    for name in ("sick.csv", "wine.csv", "claims.parquet", "visits.parquet"):
+        (tmp_path / name).touch()
+    (tmp_path / "index.csv").write_text("name,group\nwine,metaap\n")
+    for block in blocks(page, "yaml"):
+        content = yaml.safe_load(block)
+        if {"name", "data", "methods"} <= content.keys():
+            for quick in (False, True):
+                assert Plan.from_dict(content, folder=tmp_path, quick=quick).name == content["name"]
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,7 @@
 """The register of estimators is complete, and what reads it agrees with it."""
 
 import inspect
+import re
 
 import pytest
 
@@ -32,6 +33,14 @@ def test_a_model_has_to_dict_only_with_its_inverse(entry):
     estimator = entry.load()
     assert hasattr(estimator, "to_dict") == hasattr(estimator, "from_dict")
     assert hasattr(estimator, "to_plain") == entry.ranks
+
+
+@pytest.mark.parametrize("entry", ENTRIES, ids=lambda entry: entry.name)
+def test_parameters_are_documented_in_the_order_of_the_signature(entry):
+    estimator = entry.load()
+    section = re.search(r"^Parameters\n-+\n(.*?)\n\n", inspect.getdoc(estimator), re.DOTALL | re.MULTILINE)[1]
+    heads = re.findall(r"^(\w[\w, ]*?)(?: :.*)?$", section, re.MULTILINE)
+    assert [name for head in heads for name in head.split(", ")] == list(inspect.signature(estimator).parameters)
 
 
 LEAF_SCORES = {"constant", "margin", "linear", "additive", "votes"}

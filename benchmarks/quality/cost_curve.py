@@ -146,7 +146,7 @@ def logistic(class_weight: str | None) -> Callable[[Part, int, Result], Result]:
         return {
             "roc_auc": roc_auc(part.y_test, score),
             "average_precision": average_precision(part.y_test, score),
-            "hull_area": OperatingPoints.of_scores(part.y_test, score).hull_area,
+            "hull_area": OperatingPoints.from_scores(part.y_test, score).hull_area,
             "roc": roc_curve(part.y_test, score)(FPR_GRID).tolist(),
             "weights": int(np.count_nonzero(model.coef_)),
         }
@@ -174,7 +174,7 @@ def curve(base: TAOTree | None) -> Callable[[Part, int, Result], Result]:
             "hull_area_of_kept": kept.hull_area,
             "hull_area_of_costs": points.select(~is_between).hull_area,
             "n_costs": int((~is_between).sum()),
-            "hull_area_of_ranking": OperatingPoints.of_scores(part.y_test, score).hull_area,
+            "hull_area_of_ranking": OperatingPoints.from_scores(part.y_test, score).hull_area,
         }
 
     return measure
@@ -183,7 +183,7 @@ def curve(base: TAOTree | None) -> Callable[[Part, int, Result], Result]:
 def fine_curve(part: Part, seed: int, chosen: Result) -> Result:
     """The curve of the depth and penalty that the other one chose, in steps of 1.1, without trees between costs."""
     base = TAOTree(max_depth=chosen["max_depth"], alpha=chosen["alpha"])
-    settings = {"cost_factor": 1.1, "max_point_gap": None, "depths": None, "alphas": None, "cv": None}
+    settings = {"cost_factor": 1.1, "max_point_gap": None, "depths": None, "alphas": None, "cv": 0}
     model = CostOptimalCurve(base, random_state=seed, n_jobs=1, **settings)
     points = model.fit(part.X, part.y).points(part.X_test, part.y_test)
     return {"hull_area": points.hull_area, "leaves": [n_leaves(point.tree) for point in model.path_]}
@@ -202,7 +202,7 @@ def sampled(by: str) -> Callable[[Part, int, Result], Result]:
             path = fit_at_costs(tree, part.X, part.y, [ratio], by=by, random_state=seed)
             models += path.models
             labels.append(path.predict(part.X_test)[0])
-        points = OperatingPoints.of_labels(part.y_test, labels, cost_ratio=ratios)
+        points = OperatingPoints.from_labels(part.y_test, labels, cost_ratio=ratios)
         return measured(points, models, ratios[N_SAMPLED_COSTS // 2])
 
     return measure

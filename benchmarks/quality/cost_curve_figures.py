@@ -147,9 +147,7 @@ def both_steps(
     """Points of TAO trees of depth 1 and of another classifier, in our fine steps of costs and in the paper's."""
     found = []
     for n, beta, words in ((N_RATIOS, BETA, ""), (N_PAPER, BETA_PAPER, f", steps of {BETA_PAPER}")):
-        tao = CostOptimalCurve(trees, depths=[1], alphas=[alpha], cv=None, cost_factor=beta, max_point_gap=None).fit(
-            X, y
-        )
+        tao = CostOptimalCurve(trees, depths=[1], alphas=[alpha], cv=0, cost_factor=beta, max_point_gap=None).fit(X, y)
         others = fit_at_costs(other, X, y, cost_ratios_around(y, n=n, cost_factor=beta))
         found.append({f"TAO, depth 1{words}": tao.points_, f"{name}{words}": others.points(X, y)})
     return found[0], found[1]
@@ -169,7 +167,7 @@ def linear_comparison() -> tuple[Comparison, dict[str, RocCurve]]:
         all_linear_points(X, y),
         exact_linear_curve(X, y, cost_ratios_around(y, n=N_RATIOS, cost_factor=BETA)),
         at_costs,
-        {name: OperatingPoints.of_scores(y, score) for name, score in base.items()},
+        {name: OperatingPoints.from_scores(y, score) for name, score in base.items()},
         coarse,
     )
     return comparison, {name: roc_curve(y, score) for name, score in base.items()}
@@ -292,7 +290,7 @@ def draw(folder: Path, pictures: list[tuple[str, CostOptimalCurveDisplay]], quad
     save_figure(CostOptimalCurveDisplay.from_curve(curve, test.X, test.y, title=title), folder / "figure_2_right.png")
     X, y = toy_cases()
     base = TAOTree(n_init=20, random_state=SEED)
-    toy = CostOptimalCurve(base, depths=[3], alphas=[0.1], cv=None, max_point_gap=None).fit(X, y)
+    toy = CostOptimalCurve(base, depths=[3], alphas=[0.1], cv=0, max_point_gap=None).fit(X, y)
     title = "200 cases in the plane: the curve and the ROC of its base tree"
     save_figure(CostOptimalCurveDisplay.from_curve(toy, title=title), folder / "figure_1.png")
     draw_figure_3(toy, X, y, folder / "figure_3.png")

@@ -102,7 +102,7 @@ def _draw_regions(
         look: dict[str, Any] = {"s": 11, "linewidths": 0.9, "zorder": 3, "marker": marker}
         look |= {"c": colour} if marker == "x" else {"facecolors": "none", "edgecolors": colour}
         ax.scatter(*X[y == label].T, **look)
-    points = OperatingPoints.of_labels(y, classifier(X))
+    points = OperatingPoints.from_labels(y, classifier(X))
     rates = 100 * points.false_positive_rate[0], 100 * points.true_positive_rate[0]
     ax.set_xlabel(f"FP {rates[0]:.0f} %,  TP {rates[1]:.0f} %", fontsize=TEXT_SIZE, color=INK)
     ax.set_xticks([])
@@ -123,7 +123,7 @@ def _pale(colour: str) -> tuple[float, ...]:
 
 def thresholds_of(labels: list[int]) -> OperatingPoints:
     """Classifiers "positive where x <= theta", theta from below all cases to above: (pi, nu) of each."""
-    return OperatingPoints.of_scores(labels, -np.arange(len(labels)))
+    return OperatingPoints.from_scores(labels, -np.arange(len(labels)))
 
 
 def penalty_pieces(points: OperatingPoints) -> list[tuple[float, float, int]]:

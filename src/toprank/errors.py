@@ -1,6 +1,11 @@
-"""The errors that the library raises for bad input."""
+"""The errors that the library raises for bad input, and how it warns."""
 
 from __future__ import annotations
+
+import os
+import sys
+import warnings
+from pathlib import Path
 
 
 class InputError(ValueError):
@@ -23,3 +28,15 @@ class InputError(ValueError):
 
 class InputTypeError(InputError, TypeError):
     """An argument of the wrong type; both an `InputError` and a TypeError."""
+
+
+PACKAGE = str(Path(__file__).parent) + os.sep
+"""Folder of toprank's own files."""
+
+
+def warn_caller(message: str | UserWarning) -> None:
+    """Issue a UserWarning that points to the first caller outside toprank."""
+    level, frame = 1, sys._getframe()
+    while frame.f_back is not None and frame.f_code.co_filename.startswith(PACKAGE):
+        level, frame = level + 1, frame.f_back
+    warnings.warn(message, UserWarning, stacklevel=level)

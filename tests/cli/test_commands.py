@@ -110,7 +110,7 @@ def test_describe_prints_as_many_red_flags_as_asked_for(flags):
     [
         ("metaap", "MetaAP", ["max_depth=2"]),
         ("metaap-forest", "MetaAPForest", ["n_estimators=3", "max_features=sqrt"]),
-        ("cost-curve", "CostOptimalCurve", ["depths=[2]", "alphas=[1.0]", "cv=none", "cost_factor=9.0"]),
+        ("cost-curve", "CostOptimalCurve", ["depths=[2]", "alphas=[1.0]", "cv=0", "cost_factor=9.0"]),
         ("tao", "TAOTree", ["max_depth=2", "split=axis"]),
         ("cost-tree", "CostTree", ["ccp_alpha=1.0"]),
         ("tree", "RankingTree", ["criterion=entropy", "max_leaf_nodes=none"]),

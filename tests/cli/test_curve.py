@@ -21,7 +21,7 @@ from toprank.workflow import curve_table
 
 COLUMNS = ("--label", "fraud", "--id", "case_id")
 SMALL = ("--set", "depths=[2]", "--set", "alphas=[1]", "--set", "cv=2", "--split", "axis", "--jobs", 1)
-FAST = ("--set", "depths=[1]", "--set", "alphas=[1]", "--set", "cv=none", "--set", "cost_factor=9", "--split", "axis")
+FAST = ("--set", "depths=[1]", "--set", "alphas=[1]", "--set", "cv=0", "--set", "cost_factor=9", "--split", "axis")
 
 
 def lines_with_noise():
@@ -84,8 +84,8 @@ def test_the_file_holds_what_the_library_learns(folder, fitted):
 @pytest.mark.parametrize(
     ("options", "target", "why"),
     [
-        (("--k", "20"), {"k": 20}, "in the order of the curve"),
-        (("--k", "5%"), {"k": 0.05}, "in the order of the curve"),
+        (("--k", "20"), {"k": 20}, "as ranked by the curve"),
+        (("--k", "5%"), {"k": 0.05}, "as ranked by the curve"),
         (("--k", "40"), {"k": 40}, "finds the most positives"),
         (("--max-fpr", "5%"), {"max_fpr": 0.05}, "at most this many false alarms"),
         (("--min-recall", "0.5"), {"min_recall": 0.5}, "that find this many"),
@@ -98,7 +98,7 @@ def test_a_saved_curve_chooses_as_the_library_does(folder, fitted, options, targ
     done = run("curve", folder / "curve.toprank", *options)
     assert (done.code, done.err) == (0, "")
     assert f"\nChosen: {expected.target}\n  tree          point {expected.position}, " in done.out
-    reason = "cut           the first" if expected.cut else f"because       {'its' if 'cost_ratio' in target else 'it'}"
+    reason = "cut           the top" if expected.cut else f"because       {'its' if 'cost_ratio' in target else 'it'}"
     assert f"  {reason} " in done.out
     assert why in " ".join(done.out.split())
     assert "Keep the choice with -o" in done.out
@@ -169,7 +169,7 @@ def test_changes_between_two_budgets(folder, fitted):
     assert f"{title} {changes_summary(changes)} {changes[0].kind}: " in words
     assert f"  {changes_summary(changes)}\n\n{changes[0].kind}: " in done.out
     assert sum(line.endswith("compared with") for line in done.out.splitlines()) == 1
-    assert [change.kind for change in changes] == ["goes", "comes", "changes"]
+    assert [change.kind for change in changes] == ["dropped", "added", "changed"]
     found = json.loads(run("curve", folder / "curve.toprank", "--k", 128, "--from-k", 52, "--json").out)
     assert [change["rule"] for change in found["changes"]] == [change.rule.text() for change in changes]
     assert found["compared_with"]["point"] == few.position
@@ -195,18 +195,18 @@ def test_changes_in_words(capsys):
     assert changes[1].rule.text() == "(b > 1 and c is x) or (b > 2 and d > 3)"
     Terminal().show(changes_list(changes))
     assert capsys.readouterr().out.splitlines() == [
-        "goes: 2 of 4 cases positive, 50.0 %",
+        "dropped: 2 of 4 cases positive, 50.0 %",
         "     a > 1",
         "",
-        "comes: 4 of 5 cases positive, 80.0 %",
+        "added: 4 of 5 cases positive, 80.0 %",
         "     b > 1 and c is x",
         "     or b > 2 and d > 3",
         "",
-        "changes: 4 of 5 cases positive, 80.0 %; before 2 of 4 cases positive, 50.0 %",
+        "changed: 4 of 5 cases positive, 80.0 %; previously 2 of 4 cases positive, 50.0 %",
         "     was a > 2",
         "     now a > 3",
     ]
-    assert changes_summary([*changes, changes[0]]) == "Of the rules for positives 2 go, 1 comes, 1 changes."
+    assert changes_summary([*changes, changes[0]]) == "Rules for positives: 2 dropped, 1 added, 1 changed."
     assert changes_summary([]) == "Neither tree flags any case."
 
 
@@ -274,7 +274,7 @@ def test_other_cases_to_judge_by(folder, tmp_path):
     assert found["judged_by"] == "validation data"
     table = pl.read_csv(folder / "history.csv").drop("case_id")
     base = TAOTree(split="axis", cv=0)
-    model = CostOptimalCurve(base, depths=[1], alphas=[1], cv=None, cost_factor=9, random_state=0)
+    model = CostOptimalCurve(base, depths=[1], alphas=[1], cv=0, cost_factor=9, random_state=0)
     model.fit(table.drop("fraud"), table["fraud"].to_numpy())
     points = model.points(later.drop("case_id", "fraud"), later["fraud"].to_numpy())
     assert [row["recall"] for row in found["points"]] == pytest.approx(points.true_positive_rate)
@@ -290,7 +290,7 @@ def test_dominated_points_are_told_by_the_same_names_as_in_the_library(folder, f
 
 
 def test_one_depth_and_one_alpha_need_no_brackets(folder):
-    how = ("--set", "depths=1", "--set", "alphas=3", "--set", "cv=none", "--set", "cost_factor=9", "--split", "axis")
+    how = ("--set", "depths=1", "--set", "alphas=3", "--set", "cv=0", "--set", "cost_factor=9", "--split", "axis")
     done = run("curve", folder / "history.csv", *COLUMNS, *how)
     assert (done.code, done.err) == (0, "")
     assert "of depth 1 at most; weights cost 3 (alpha)" in done.out

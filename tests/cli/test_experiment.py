@@ -354,7 +354,7 @@ def candidates(*entries):
         ("treerank-pruned", {"leaf_depth": 2}),
         ("tree", {"max_depth": 2}),
         ("gini-rate", {"max_depth": 2}),
-        ("cost-curve", {"cv": None, "depths": [1], "alphas": [1.0]}),
+        ("cost-curve", {"depths": [1], "alphas": [1.0]}),
     ],
 )
 def test_the_next_command_fits_the_advised_model(tmp_path, monkeypatch, name, setting):

@@ -62,10 +62,13 @@ def test_one_identifier_per_row_is_no_group(visits, tmp_path):
     assert precision_of(done) > 0.3
 
 
-def test_a_feature_that_looks_like_an_identifier_that_repeats_gets_a_note(visits, tmp_path):
-    done = run("fit", visits, "--label", "fraud", "--drop", "visit", *QUICK, "-o", tmp_path / "m.toprank")
-    assert "'person_id' looks like an identifier that repeats (200 values in 800 rows)" in notes_of(done)
-    assert "--group person_id" in notes_of(done)
+@pytest.mark.parametrize("name", ["person_id", "guid"])
+def test_a_feature_that_looks_like_an_identifier_that_repeats_gets_a_note(visits, tmp_path, name):
+    named = tmp_path / "visits.csv"
+    pl.read_csv(visits).rename({"person_id": name}).write_csv(named)
+    done = run("fit", named, "--label", "fraud", "--drop", "visit", *QUICK, "-o", tmp_path / "m.toprank")
+    assert f"{name!r} looks like an identifier that repeats (200 values in 800 rows)" in notes_of(done)
+    assert f"--group {name}" in notes_of(done)
 
 
 def test_curve_and_compare_keep_groups_together(visits, tmp_path):

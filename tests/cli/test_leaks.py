@@ -19,7 +19,7 @@ CURVE = (
     "--set",
     "alphas=[1]",
     "--set",
-    "cv=none",
+    "cv=0",
     "--set",
     "cost_factor=9",
     "--jobs",

@@ -121,7 +121,7 @@ def test_the_card_says_which_cases_predict_flags(tmp_path, name, flags):
     table = pl.read_csv(write_cases(tmp_path / "history.csv"))
     features, label = table.drop("case_id", "fraud"), table["fraud"].to_numpy()
     for budget in (None, 20):
-        quick = {"depths": None, "alphas": None, "cv": None} if name == "CostOptimalCurve" else {"cv": 0}
+        quick = {"depths": None, "alphas": None, "cv": 0} if name == "CostOptimalCurve" else {"cv": 0}
         fitted = getattr(toprank, name)(budget=budget, **quick).fit(features, label)
         fitted.save(tmp_path / "m.toprank")
         said = " ".join(run("describe", tmp_path / "m.toprank").out.split())

@@ -10,13 +10,8 @@ from hypothesis import strategies as st
 
 from toprank import CostOptimalCurve, RankingTree, TAOTree
 from toprank.data.column_roles import learn_columns
-from toprank.data.encoding import (
-    ManyCategoriesWarning,
-    encode,
-    is_missing,
-    original_values,
-    read_table,
-)
+from toprank.data.encoding import ManyCategoriesWarning, encode, original_values
+from toprank.data.table import is_missing, read_table
 from toprank.tree.columns import Column
 
 
@@ -190,7 +185,7 @@ def test_warnings_of_unseen_categories_point_to_the_caller(method):
 def test_warnings_of_fit_point_to_the_caller():
     y, many = [0, 1] * 150, pd.DataFrame({"c": [f"{i:03d}" for i in range(300)]})
     tree = RankingTree(max_depth=1, keep_columns=["c"])
-    curve = CostOptimalCurve(TAOTree(), depths=[1], alphas=[1.0], cost_factor=9.0, cv=None, keep_columns=["c"])
+    curve = CostOptimalCurve(TAOTree(), depths=[1], alphas=[1.0], cost_factor=9.0, cv=0, keep_columns=["c"])
     for model in (tree, curve):
         with pytest.warns(UserWarning, match="300 categories") as caught:
             model.fit(many, y)

@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 
 from toprank import MetaAP
 from toprank.data.column_roles import learn_columns
-from toprank.data.encoding import encode, read_table
+from toprank.data.encoding import encode
+from toprank.data.table import read_table
 from toprank.drift.samples import draw_held_out, join_samples, row_keys, shared_rows
 
 REFERENCE = {"amount": [1.5, None, 3.0, 4.0], "sector": ["a", "b", None, "a"], "flag": [True, False, True, None]}

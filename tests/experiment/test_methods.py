@@ -25,7 +25,7 @@ SWEPT = [name for name, method in METHODS.items() if method.sweep]
 FIRST: dict[str, dict[str, Any]] = {
     "logistic-l1": {"C": 1.0},
     "ebm": {"outer_bags": 2},
-    "cost-curve": {"depths": [1], "alphas": [0.3], "cv": None},
+    "cost-curve": {"depths": [1], "alphas": [0.3], "cv": 0},
     **{name: {"n_estimators": 10} for name, method in METHODS.items() if method.family == "forest"},
     **{name: {"n_estimators": 10} for name in ("metaap-forest", "metaap-forest-paper", "treerank-forest")},
     **{name: {"n_estimators": 10} for name in ("treerank-boost", "rus-boost", "balanced-bagging")},
@@ -259,7 +259,7 @@ def test_trees_for_costs_are_those_of_their_names():
     assert not METHODS["cost-curve"].space  # depth and penalty are chosen inside, as is pruning
     assert not METHODS["cost-tree"].space
     X, y = easy_table()
-    curve = METHODS["cost-curve"].make(depths=[2], alphas=[0.1], cv=None).fit(X, y)
+    curve = METHODS["cost-curve"].make(depths=[2], alphas=[0.1], cv=0).fit(X, y)
     tree = curve.path_[curve.base_point_].tree.tree_
     n_terms = [max(1, tree.oblique_at[node + 1] - tree.oblique_at[node]) for node in np.flatnonzero(~tree.is_leaf)]
     assert METHODS["cost-curve"].size(curve) == (sum(n_terms), "conditions")  # a sum counts once per term

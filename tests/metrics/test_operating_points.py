@@ -107,7 +107,7 @@ def test_rates_alerts_and_the_way_through_a_dict():
 @given(weighted_cases(weights=st.sampled_from([0, 0.5, 1, 2.25])))
 def test_thresholds_of_a_score_are_its_roc_curve(case):
     y, score, weight = case
-    points = OperatingPoints.of_scores(y, score, sample_weight=weight)
+    points = OperatingPoints.from_scores(y, score, sample_weight=weight)
     curve = roc_curve(y, score, sample_weight=weight)
     np.testing.assert_allclose(points.false_positive_rate, curve.alpha, atol=1e-12)
     np.testing.assert_allclose(points.true_positive_rate, curve.beta, atol=1e-12)
@@ -119,8 +119,8 @@ def test_thresholds_of_a_score_are_its_roc_curve(case):
 def test_thresholds_by_hand_are_thresholds_of_the_score(case):
     y, score, weight = (np.array(column) for column in case)
     levels = [99, *sorted(set(score[weight > 0].tolist()), reverse=True)]
-    points = OperatingPoints.of_labels(y, [score >= level for level in levels], sample_weight=weight)
-    of_scores = OperatingPoints.of_scores(y, score, sample_weight=weight)
+    points = OperatingPoints.from_labels(y, [score >= level for level in levels], sample_weight=weight)
+    of_scores = OperatingPoints.from_scores(y, score, sample_weight=weight)
     np.testing.assert_allclose(points.false_positives, of_scores.false_positives, atol=1e-12)
     np.testing.assert_allclose(points.false_negatives, of_scores.false_negatives, atol=1e-12)
     assert points.dominates(of_scores)
@@ -131,34 +131,34 @@ def test_thresholds_by_hand_are_thresholds_of_the_score(case):
 def test_mistakes_are_counted_one_by_one_and_weight_two_is_the_row_twice(case, patterns):
     y, _, weight = case
     labels = [[pattern >> i & 1 for i in range(len(y))] for pattern in patterns]
-    points = OperatingPoints.of_labels(y, labels, sample_weight=weight)
+    points = OperatingPoints.from_labels(y, labels, sample_weight=weight)
     for k, called in enumerate(labels):
         rows = list(zip(y, called, weight, strict=True))
         assert points.false_positives[k] == sum(w for truth, call, w in rows if call > truth)
         assert points.false_negatives[k] == sum(w for truth, call, w in rows if call < truth)
     y_rows, *label_rows = repeat_rows(weight, y, *labels)
-    assert OperatingPoints.of_labels(y_rows, label_rows) == points
+    assert OperatingPoints.from_labels(y_rows, label_rows) == points
 
 
 @given(ranked_cases(max_size=8), st.integers(0, 255))
 def test_labels_may_be_words_numbers_or_booleans(case, pattern):
     y = np.array(case[0])
     called = np.array([pattern >> i & 1 for i in range(len(y))])
-    expected = OperatingPoints.of_labels(y, called)
+    expected = OperatingPoints.from_labels(y, called)
     names = np.array(["fair", "fraud"])
-    assert OperatingPoints.of_labels(names[y], names[called]) == expected
-    assert OperatingPoints.of_labels(names[y], called == 1) == expected
-    assert OperatingPoints.of_labels(y, called == 1) == expected
-    assert OperatingPoints.of_labels(y == 1, called == 1) == expected
+    assert OperatingPoints.from_labels(names[y], names[called]) == expected
+    assert OperatingPoints.from_labels(names[y], called == 1) == expected
+    assert OperatingPoints.from_labels(y, called == 1) == expected
+    assert OperatingPoints.from_labels(y == 1, called == 1) == expected
     # The other class as the positive one: labels are compared with it, booleans say what is called positive.
-    swapped = OperatingPoints.of_labels(1 - y, 1 - called, pos_label=0)
+    swapped = OperatingPoints.from_labels(1 - y, 1 - called, pos_label=0)
     assert swapped == expected
-    assert OperatingPoints.of_labels(1 - y, called == 1, pos_label=0) == expected
-    assert OperatingPoints.of_labels(y == 0, called == 0, pos_label=False) == expected
+    assert OperatingPoints.from_labels(1 - y, called == 1, pos_label=0) == expected
+    assert OperatingPoints.from_labels(y == 0, called == 0, pos_label=False) == expected
 
 
 def test_cost_ratios_stay_with_their_points():
-    points = OperatingPoints.of_labels([0, 1], [[0, 0], [1, 1]], cost_ratio=[2.0, 0.5])
+    points = OperatingPoints.from_labels([0, 1], [[0, 0], [1, 1]], cost_ratio=[2.0, 0.5])
     assert points.cost_ratio.tolist() == [2.0, 0.5]
     assert points.select([1]).cost_ratio.tolist() == [0.5]
 
@@ -166,8 +166,8 @@ def test_cost_ratios_stay_with_their_points():
 def test_sums_in_another_order_do_not_hide_that_points_are_equal():
     weight = np.random.default_rng(0).random(200)
     y, score = np.arange(200) % 2, np.arange(200) // 2 % 10
-    of_scores = OperatingPoints.of_scores(y, score, sample_weight=weight)
-    reverse = OperatingPoints.of_scores(y[::-1], score[::-1], sample_weight=weight[::-1])
+    of_scores = OperatingPoints.from_scores(y, score, sample_weight=weight)
+    reverse = OperatingPoints.from_scores(y[::-1], score[::-1], sample_weight=weight[::-1])
     assert of_scores.dominates(reverse)
     assert reverse.dominates(of_scores)
 
@@ -223,7 +223,7 @@ def test_impossible_cost_ratios_are_refused(ratio):
 )
 def test_labels_that_do_not_fit_are_refused(y, labels, options, expected):
     with pytest.raises(ValueError, match=expected):
-        OperatingPoints.of_labels(y, labels, **options)
+        OperatingPoints.from_labels(y, labels, **options)
 
 
 def test_points_of_other_cases_are_not_compared():

@@ -21,7 +21,7 @@ STEPS = RocCurve([0, 0, 0.25, 0.25, 0.5, 1], [0, 0.5, 0.5, 0.75, 1, 1])
 cells = st.lists(st.tuples(st.integers(0, 4), st.integers(0, 4)), min_size=1, max_size=12).filter(
     lambda drawn: all(map(sum, zip(*drawn, strict=True)))
 )
-curves = cells.map(lambda drawn: RocCurve.of_cells(*zip(*drawn, strict=True)))
+curves = cells.map(lambda drawn: RocCurve.from_cells(*zip(*drawn, strict=True)))
 
 
 def fine_heights(curve, n=20_000):
@@ -90,7 +90,7 @@ def test_row_order_and_a_rising_change_of_scale_change_nothing(case, random):
 def test_cells_of_equal_score_make_the_curve_of_the_score(case):
     y, score = np.array(case[0]), np.array(case[1])
     levels = [9, *sorted(set(score), reverse=True), -1]  # two of them without a case
-    curve = RocCurve.of_cells(
+    curve = RocCurve.from_cells(
         [(y[score == v] == 1).sum() for v in levels], [(y[score == v] == 0).sum() for v in levels]
     )
     assert curve == roc_curve(y, score)
@@ -98,14 +98,14 @@ def test_cells_of_equal_score_make_the_curve_of_the_score(case):
 
 @given(cells)
 def test_the_area_is_the_sum_of_the_paper_with_its_last_term(drawn):
-    curve = RocCurve.of_cells(*zip(*drawn, strict=True))
+    curve = RocCurve.from_cells(*zip(*drawn, strict=True))
     alpha, beta = curve.to_dict().values()
     inner = sum((alpha[k + 1] - alpha[k - 1]) * beta[k] for k in range(1, len(alpha) - 1)) / 2
     assert curve.area == pytest.approx(inner + (1 - alpha[-2]) / 2, abs=1e-12)
 
 
 def test_one_cell_is_chance():
-    assert RocCurve.of_cells([3], [7]) == CHANCE
+    assert RocCurve.from_cells([3], [7]) == CHANCE
     assert CHANCE.area == 0.5
 
 
@@ -206,9 +206,9 @@ def test_a_curve_is_its_own_and_goes_round():
         (lambda: RocCurve([0, np.nan, 1], [0, 0, 1]), "non-decreasing"),
         (lambda: RocCurve([[0, 1]], [0, 1]), "'alpha' of RocCurve"),
         (lambda: RocCurve([0, 1], [0, 0.5, 1]), "as many values of alpha as of beta.* Got 2 and 3"),
-        (lambda: RocCurve.of_cells([1, -1], [1, 1]), "'positive' of RocCurve.of_cells .* non-negative"),
-        (lambda: RocCurve.of_cells([1, 1], [0, 0]), "'negative' .* not all 0.*Hint: the curve needs cases of both"),
-        (lambda: RocCurve.of_cells([1, 1], [1]), "Got 2 positive and 1 negative"),
+        (lambda: RocCurve.from_cells([1, -1], [1, 1]), "'positive' of RocCurve.from_cells .* non-negative"),
+        (lambda: RocCurve.from_cells([1, 1], [0, 0]), "'negative' .* not all 0.*Hint: the curve needs cases of both"),
+        (lambda: RocCurve.from_cells([1, 1], [1]), "Got 2 positive and 1 negative"),
         (lambda: CHANCE(1.5), r"defined for alpha in \[0, 1\]. Got 1.5"),
         (lambda: CHANCE([0.5, np.nan]), r"defined for alpha in \[0, 1\]"),
         (lambda: CHANCE.distance(PERFECT, "l2"), "'norm' parameter of RocCurve.distance must be one of 'l1', 'sup'"),
@@ -294,7 +294,7 @@ def test_bands_hold_the_curve_of_tied_scores(method):
     """Scores of five values, as those of a small tree: the true curve is a broken line."""
     generator = np.random.default_rng(4)
     positive, negative = [0.4, 0.25, 0.2, 0.1, 0.05], [0.05, 0.1, 0.15, 0.3, 0.4]
-    true = RocCurve.of_cells(positive, negative)
+    true = RocCurve.from_cells(positive, negative)
 
     def draw():
         parts = [generator.choice(5, 80, p=positive), generator.choice(5, 200, p=negative)]

@@ -42,7 +42,7 @@ def all_stumps(X, y, weight):
 
 def thresholds_below(x, y, weight=None):
     """Mistakes of the classifiers of figure 5, "positive where x <= theta": the thresholds of the score -x."""
-    points = OperatingPoints.of_scores(y, -np.asarray(x, float), sample_weight=weight)
+    points = OperatingPoints.from_scores(y, -np.asarray(x, float), sample_weight=weight)
     return sorted({(int(a), int(b)) for a, b in zip(points.false_positives, points.false_negatives, strict=True)})
 
 
@@ -321,7 +321,7 @@ def test_the_cost_optimal_curve_dominates_every_roc_curve_of_the_family(case):
     X, y, weight = case
     curve = exact_stumps(X, y, sample_weight=weight)
     for score in (*X.T, *-X.T):
-        roc = OperatingPoints.of_scores(y, score, sample_weight=weight)
+        roc = OperatingPoints.from_scores(y, score, sample_weight=weight)
         assert curve.frontier.dominates(roc)
         assert curve.points.hull_area >= roc.hull_area - 1e-12
         assert (curve.points.hull()(roc.false_positive_rate) >= roc.true_positive_rate - 1e-12).all()

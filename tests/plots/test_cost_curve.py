@@ -106,7 +106,7 @@ def test_other_models_are_judged_by_the_test_cases(curve, cases):
     assert set(display.points) == {"cost-optimal curve", "cost-optimal curve, out of fold"}
     assert CostOptimalCurveDisplay.from_curve(curve, others={"trees": TREES}).points["trees"] == TREES
     # The classes of scikit-learn are in order: where the positive one is the first, its score is turned around.
-    first = CostOptimalCurve(depths=[1], alphas=[1], cv=None, pos_label="a").fit(X, np.where(y == "fraud", "a", "b"))
+    first = CostOptimalCurve(depths=[1], alphas=[1], cv=0, pos_label="a").fit(X, np.where(y == "fraud", "a", "b"))
     test = np.where(y_test == "fraud", "a", "b")
     shown = CostOptimalCurveDisplay.from_curve(first, X_test, test, others={"linear": turned}).test_curves["linear"]
     assert shown.area == pytest.approx(expected.area)
@@ -205,7 +205,7 @@ def test_a_forest_has_no_base_tree_and_is_judged_by_its_votes(cases):
 def test_a_pipeline_that_ends_in_a_ranker_is_not_drawn_upside_down(curve, cases):
     X, y, X_test, y_test = cases
     turned, test = (np.where(labels == "fraud", "a", "b") for labels in (y, y_test))
-    first = CostOptimalCurve(depths=[1], alphas=[1], cv=None, cost_factor=9.0, pos_label="a").fit(X, turned)
+    first = CostOptimalCurve(depths=[1], alphas=[1], cv=0, cost_factor=9.0, pos_label="a").fit(X, turned)
     ranker = RankingTree(max_depth=2, pos_label="a", cv=0)
     others = {"alone": ranker.fit(X, turned), "in a pipeline": make_pipeline(StandardScaler(), ranker).fit(X, turned)}
     shown = CostOptimalCurveDisplay.from_curve(first, X_test, test, others=others).test_curves

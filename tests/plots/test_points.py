@@ -54,6 +54,7 @@ def test_labels_of_an_axis_do_not_overlap():
 def test_the_card_of_red_flags_is_drawn():
     X, y = make_cases(400)
     model = RedFlags(teacher=None, cv=0, max_rules=0, max_features=2).fit(X, y)
+    assert repr(CardDisplay.from_estimator(model)).startswith(f"<CardDisplay of {len(model.card_.features)} columns: ")
     assert CardDisplay.from_estimator(model).methods == [model.columns_[f].name for f in model.card_.features]
 
 
@@ -106,6 +107,7 @@ def test_corrections_are_below_their_flag_and_lower_to_the_left():
         "e <= 2",
     ]
     display = RedFlagsDisplay(rules, [12, -7, 1], [0.2, np.nan, 0.5], [10, 20, 5], inside=[0, 1, 0], note="A case.")
+    assert repr(display) == f"<RedFlagsDisplay of 3 rules: {', '.join(rules)}>"
     figure = display.plot().figure_
     ax = display.ax_
     assert [bar.get_width() for bar in ax.patches] == [12, -7, 1]

@@ -59,7 +59,7 @@ def models(data):
 
 @pytest.fixture(scope="module")
 def curve(data):
-    return CostOptimalCurve(depths=[2], alphas=[3], cv=None).fit(data.X, data.y)
+    return CostOptimalCurve(depths=[2], alphas=[3], cv=0).fit(data.X, data.y)
 
 
 def written(figure, start):

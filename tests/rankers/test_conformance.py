@@ -72,7 +72,7 @@ FAMILIES = [
     RankingTree(cv=2),
     MetaAP(cv=0),
     MetaAPForest(n_estimators=2),
-    CostOptimalCurve(depths=None, alphas=None, cv=None, cost_factor=16.0),
+    CostOptimalCurve(depths=None, alphas=None, cv=0, cost_factor=16.0),
     TAOTree(cv=0),
     TAOClassifier(),
     TreeRankBoost(n_estimators=2, cv=0),

@@ -102,12 +102,12 @@ def test_changes_by_hand_are_told_as_they_were_made(flags, data):
     place = 1 + next(i for i, flag in enumerate(edited.flags_) if flag.conditions == second.conditions)
     edited = edited.with_points(place, second.points + 4, new.X, new.y).model
     edited = edited.with_rule({"age_years": ("<=", 2)}, new.X, new.y, points=5).model
-    changed = [rule for rule in compare_versions(flags, edited, new.X).changes.rules if rule.kind != "same"]
-    assert [rule.kind for rule in changed if rule.before != first] == ["added", "points"]
+    changed = [rule for rule in compare_versions(flags, edited, new.X).changes.rules if rule.kind != "kept"]
+    assert [rule.kind for rule in changed if rule.before != first] == ["added", "changed"]
     told = {rule.kind: rule.text for rule in changed}
     assert told["dropped"].endswith(first.text())
     assert told["added"] == "+5: age_years <= 2"
-    assert told["points"] == f"+{second.points + 4:.0f} instead of +{second.points:.0f}: {second.text()}"
+    assert told["changed"] == f"+{second.points + 4:.0f} instead of +{second.points:.0f}: {second.text()}"
 
 
 def test_points_of_scorecards_are_compared_on_one_scale(data):
@@ -146,8 +146,8 @@ def test_rules_are_matched_by_columns_and_cases():
         ("dropped", "+4: age <= 10"),
         ("dropped", "+2: sector is bar"),
         ("added", "+4: age <= 2"),
-        ("conditions", "+8 instead of +9: sector is bar; age <= 6; was: age <= 5"),
-        ("same", "+2: sector is bar"),
+        ("changed", "+8 instead of +9: sector is bar; age <= 6; was: age <= 5"),
+        ("kept", "+2: sector is bar"),
     ]
     assert found[3].to_dict()["rule_before"] == "age <= 5; sector is bar"
 

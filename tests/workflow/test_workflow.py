@@ -29,7 +29,7 @@ def tree(audits):
 
 @pytest.fixture(scope="module")
 def curve(audits):
-    return CostOptimalCurve(depths=[2], alphas=[1.0], cv=None, random_state=0).fit(audits[0].X, audits[0].y)
+    return CostOptimalCurve(depths=[2], alphas=[1.0], cv=0, random_state=0).fit(audits[0].X, audits[0].y)
 
 
 def plain(value):

@@ -21,11 +21,11 @@ if TYPE_CHECKING:
     from toprank.metrics import OperatingPoints
     from toprank.rankers.curve.changes import RuleChange
     from toprank.rankers.curve.cost_curve import CostOptimalCurve
-    from toprank.rankers.curve.selection import Cut, Selection
+    from toprank.rankers.curve.selection import Selection
 
 POINTS_SHOWN = 15
 RULES_SHOWN = 8
-LOOKS = {"goes": "red", "comes": "green", "changes": "yellow", "stays": "dim"}
+LOOKS = {"dropped": "red", "added": "green", "changed": "yellow", "kept": "dim"}
 
 
 # --- the points ---------------------------------------------------------------------------------------------
@@ -120,7 +120,7 @@ def choice_facts(selection: Selection, why: str = "") -> RenderableType:
         made = str(selection.point.moved)
     leaves = plural(selection.tree.n_leaves_, "leaf", "leaves")
     hits = "" if np.isnan(selection.precision.value) else f"; {share_text(selection.precision)} of them positive"
-    cut = [] if selection.cut is None else [("cut", _cut_in_words(selection.cut, alerts.value))]
+    cut = [] if selection.cut is None else [("cut", selection.cut.text(alerts.value))]
     rows = [
         ("tree", f"point {selection.position}, {leaves}, {made}"),
         *cut,
@@ -133,17 +133,6 @@ def choice_facts(selection: Selection, why: str = "") -> RenderableType:
         f"{100 * selection.recall.level:.0f} % confidence interval"),
     ]  # fmt: skip
     return Facts(rows)
-
-
-def _cut_in_words(cut: Cut, n_taken: float) -> str:
-    """Return which alerts of a tree are used, and what that gains."""
-    first = f"the first {n_taken:,.0f} of its {cut.n_alerts:,.0f} alerts, in the order of the curve"
-    if np.isnan(cut.whole_hits):
-        return f"{first}: no tree has that few alerts"
-    return (
-        f"{first}: {cut.hits:,.0f} positives expected among them, {cut.whole_hits:,.0f} from the best tree with "
-        "no more alerts"
-    )
 
 
 def show_tree(
@@ -178,9 +167,8 @@ def called_list(rules: Sequence[Rule]) -> RenderableType:
 def changes_summary(changes: Sequence[RuleChange]) -> str:
     """Return how many rules are dropped, added, changed and kept, in words."""
     found = Counter(change.kind for change in changes)
-    verbs = {"goes": "go", "comes": "come", "changes": "change", "stays": "stay"}
-    parts = [f"{n:,} {name if n == 1 else verbs[name]}" for name in verbs if (n := found[name])]
-    return f"Of the rules for positives {', '.join(parts)}." if parts else "Neither tree flags any case."
+    parts = [f"{n:,} {kind}" for kind in LOOKS if (n := found[kind])]
+    return f"Rules for positives: {', '.join(parts)}." if parts else "Neither tree flags any case."
 
 
 def changes_list(changes: Sequence[RuleChange]) -> Group:
@@ -190,7 +178,7 @@ def changes_list(changes: Sequence[RuleChange]) -> Group:
         name = change.kind
         parts += [Text(), Text.assemble((f"{name}: ", LOOKS[name]), _caught(change))]
         lines = [("or " if i else "", way) for i, way in enumerate(change.rule.way_texts())]
-        if name == "changes" and change.before is not None:
+        if name == "changed" and change.before is not None:
             lines = [("was ", change.before.text()), ("now ", change.rule.text())]
         for lead, way in lines:
             parts.append(Padding(Text.assemble((lead, "dim"), way), (0, 0, 0, 5)))
@@ -205,4 +193,4 @@ def _caught(change: RuleChange) -> str:
         if rule is not None
     ]
     texts = list(dict.fromkeys(texts))
-    return texts[0] if len(texts) == 1 else f"{texts[1]}; before {texts[0]}"
+    return texts[0] if len(texts) == 1 else f"{texts[1]}; previously {texts[0]}"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import re
 import shlex
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
@@ -28,9 +27,6 @@ POSITIVE_OF: dict[frozenset[str], str] = {
     for pair in (("0", "1"), ("-1", "1"), ("false", "true"), ("no", "yes"), ("n", "y"), ("f", "t"))
 }
 """The positive outcome of each usual pair, which needs no --positive."""
-
-NAME_OF_KEY = re.compile(r"(?i:(?:^|[_\W])(?:id|nr|no|number|key|uuid)$)|[a-z](?:Id|ID|Nr|No)$")
-"""Names of columns that identify something, such as person_id, customerId or Account No."""
 
 FEWEST_KEYS = 20
 """A column that identifies persons or companies names at least this many."""
@@ -350,7 +346,8 @@ def _numbers_of(values: polars.Series, column: Column, file: str) -> polars.Seri
     """Return the numbers of a column that is not stored as numbers; raise InputError if it holds none, or few."""
     import polars as pl
 
-    from toprank.data.encoding import numbers_among_words, read_table
+    from toprank.data.encoding import numbers_among_words
+    from toprank.data.table import read_table
 
     start = f"Column {values.name!r} held numbers in training but holds"
     if values.dtype in (pl.Categorical, pl.Enum):
@@ -376,6 +373,8 @@ def find_groups(
     That is the column `chosen`, or the identifier with the most values among `ids`, if its values repeat; a note says
     so. Another note names a feature that looks like an identifier that repeats.
     """
+    from toprank.data.column_roles import is_id_name
+
     n = frame.height
     n_values = {name: frame[name].drop_nulls().n_unique() for name in (*chosen, *ids)}
     if not chosen and ids:
@@ -389,7 +388,7 @@ def find_groups(
     if chosen:
         return np.array(frame[chosen[0]].to_list(), object)
     for name in features:
-        if NAME_OF_KEY.search(name) is None or frame[name].dtype.is_float():
+        if not is_id_name(name) or frame[name].dtype.is_float():
             continue
         n_keys = frame[name].drop_nulls().n_unique()
         if FEWEST_KEYS <= n_keys <= n / 1.5 and n_keys >= n / 100:

@@ -415,7 +415,8 @@ def _describe_columns(
     import polars as pl
 
     from toprank.data.column_roles import column_roles
-    from toprank.data.encoding import encode, read_table
+    from toprank.data.encoding import encode
+    from toprank.data.table import read_table
 
     table = read_table(frame.select(c.name for c in frame if c.name != label and can_be_feature(c.dtype)))
     learned, left_out = column_roles(table)

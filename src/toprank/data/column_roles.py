@@ -25,10 +25,10 @@ from toprank.data.dates import (
     part_codes,
     useful_parts,
 )
-from toprank.data.encoding import ManyCategoriesWarning, read_days, warn_caller
+from toprank.data.encoding import ManyCategoriesWarning, read_days
 from toprank.data.number_text import NEARLY_ALL, learn_number_form, ordered_bands
 from toprank.data.table import Table, kind_of_values
-from toprank.errors import InputError, InputTypeError
+from toprank.errors import InputError, InputTypeError, warn_caller
 from toprank.metrics.checks import is_int
 from toprank.tree.columns import Column
 from toprank.words.counts import plural

@@ -7,11 +7,7 @@ values become NaN. numpy arrays of numbers are not copied.
 from __future__ import annotations
 
 import math
-import os
-import sys
-import warnings
 from collections.abc import Callable, Iterable, Sequence
-from pathlib import Path
 from typing import Any
 
 import narwhals as nw
@@ -19,17 +15,11 @@ import numpy as np
 
 from toprank.data.dates import NAMES, days_of_series, days_of_values, part_codes, read_dates
 from toprank.data.number_text import NEARLY_ALL, NumberForm, learn_number_form, numbers_of, read_number
-from toprank.data.table import Coded, Table, is_missing, kind_of_value, kind_of_values, read_table
-from toprank.errors import InputError, InputTypeError
+from toprank.data.table import Coded, Table, is_missing, kind_of_value, kind_of_values
+from toprank.errors import InputError, InputTypeError, warn_caller
 from toprank.tree.columns import NUMBER_FORMS, Column
 from toprank.words.counts import plural
 from toprank.words.numbers import number_text
-
-__all__ = ["ManyCategoriesWarning", "Table", "encode", "is_missing", "read_days", "read_table", "warn_caller"]
-
-PACKAGE = str(Path(__file__).parents[1]) + os.sep
-"""Folder of toprank's own files."""
-
 
 CHECKED_ROWS, MOSTLY_MISSING = 10, 0.5
 """Rows from which a column without values is worth a warning, unless this share of its training values was missing."""
@@ -45,14 +35,6 @@ class ManyCategoriesWarning(UserWarning):
     def __init__(self, message: str, column: str) -> None:
         super().__init__(message)
         self.column = column
-
-
-def warn_caller(message: str | UserWarning) -> None:
-    """Issue a UserWarning that points to the first caller outside toprank."""
-    level, frame = 1, sys._getframe()
-    while frame.f_back is not None and frame.f_code.co_filename.startswith(PACKAGE):
-        level, frame = level + 1, frame.f_back
-    warnings.warn(message, UserWarning, stacklevel=level)
 
 
 def encode(table: Table, columns: Sequence[Column]) -> np.ndarray:

@@ -277,7 +277,7 @@ class SteppedPopulation(Population):
     def optimal_roc(self) -> RocCurve:
         """Return the exact optimal ROC curve: piecewise linear, with one piece per distinct rate."""
         rate, share = self._distinct_rates()
-        return RocCurve.of_cells(share * rate, share * (1.0 - rate))
+        return RocCurve.from_cells(share * rate, share * (1.0 - rate))
 
     def optimal_auc(self) -> float:
         """Return the area under the optimal ROC curve, exactly."""

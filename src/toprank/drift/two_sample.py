@@ -13,7 +13,6 @@ from numpy.typing import NDArray
 from sklearn.base import clone
 
 from toprank.data.column_roles import CONSTANT, EMPTY, LeftOutWarning
-from toprank.data.encoding import warn_caller
 from toprank.drift.homogeneity import TESTS, combined_p_value, homogeneity_test, union_bound
 from toprank.drift.result import TwoSampleResult, drift_cells
 from toprank.drift.samples import (
@@ -24,7 +23,7 @@ from toprank.drift.samples import (
     held_out_size,
     join_samples,
 )
-from toprank.errors import InputError, InputTypeError
+from toprank.errors import InputError, InputTypeError, warn_caller
 from toprank.metrics import auc_interval
 from toprank.metrics.checks import check_choice, check_count, is_real
 from toprank.rankers.base import Ranker

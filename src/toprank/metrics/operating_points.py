@@ -83,7 +83,7 @@ class OperatingPoints:
             )
 
     @classmethod
-    def of_labels(
+    def from_labels(
         cls,
         y: ArrayLike,
         labels: ArrayLike,
@@ -107,10 +107,10 @@ class OperatingPoints:
 
         Examples
         --------
-        >>> OperatingPoints.of_labels([0, 0, 1, 1], [[0, 0, 0, 1], [0, 1, 1, 1]]).false_positives.tolist()
+        >>> OperatingPoints.from_labels([0, 0, 1, 1], [[0, 0, 0, 1], [0, 1, 1, 1]]).false_positives.tolist()
         [0.0, 1.0]
         """
-        caller = "OperatingPoints.of_labels"
+        caller = "OperatingPoints.from_labels"
         truth = as_vector(y, "y_true", caller=caller)
         low, high = two_classes(truth, caller=caller)
         chosen = choose_pos_label(pos_label, low, high, caller=caller)
@@ -126,7 +126,7 @@ class OperatingPoints:
         )
 
     @classmethod
-    def of_scores(
+    def from_scores(
         cls, y: ArrayLike, score: ArrayLike, *, sample_weight: ArrayLike | None = None, pos_label: Any = None
     ) -> OperatingPoints:
         """Points of all thresholds of a score, from no case labelled positive to all.
@@ -134,18 +134,18 @@ class OperatingPoints:
         Parameters
         ----------
         y, sample_weight, pos_label
-            As in `of_labels`.
+            As in `from_labels`.
         score : array-like of shape (n,)
             Larger is more suspicious.
 
         Examples
         --------
-        >>> points = OperatingPoints.of_scores([1, 0, 0, 1], [0.9, 0.5, 0.4, 0.5])
+        >>> points = OperatingPoints.from_scores([1, 0, 0, 1], [0.9, 0.5, 0.4, 0.5])
         >>> points.false_positives.tolist(), points.false_negatives.tolist()
         ([0.0, 0.0, 1.0, 2.0], [2.0, 1.0, 0.0, 0.0])
         """
         rows = check_rows(
-            y, score, sample_weight=sample_weight, pos_label=pos_label, caller="OperatingPoints.of_scores"
+            y, score, sample_weight=sample_weight, pos_label=pos_label, caller="OperatingPoints.from_scores"
         )
         order = np.argsort(rows.score, kind="stable")[::-1]
         last = last_of_group(rows.score[order])
@@ -227,14 +227,14 @@ class OperatingPoints:
         Examples
         --------
         >>> y = [0, 0, 1, 1]
-        >>> found = OperatingPoints.of_labels(y, [0, 0, 1, 1])
-        >>> found.dominates(OperatingPoints.of_scores(y, [1, 3, 2, 4]))
+        >>> found = OperatingPoints.from_labels(y, [0, 0, 1, 1])
+        >>> found.dominates(OperatingPoints.from_scores(y, [1, 3, 2, 4]))
         True
         """
         if not isinstance(other, OperatingPoints):
             raise InputTypeError(
                 f"OperatingPoints.dominates needs other OperatingPoints. Got {type(other).__name__} instead. "
-                "Hint: use OperatingPoints.of_scores to make them from a score."
+                "Hint: use OperatingPoints.from_scores to make them from a score."
             )
         mine, theirs = (self.positives, self.negatives), (other.positives, other.negatives)
         if not np.allclose(mine, theirs, rtol=ROUNDING, atol=0):

@@ -68,7 +68,7 @@ class RocCurve:
             )
 
     @classmethod
-    def of_cells(cls, positive: ArrayLike, negative: ArrayLike) -> RocCurve:
+    def from_cells(cls, positive: ArrayLike, negative: ArrayLike) -> RocCurve:
         """Curve of a partition into cells, such as the leaves of a tree.
 
         Parameters
@@ -78,13 +78,13 @@ class RocCurve:
 
         Examples
         --------
-        >>> RocCurve.of_cells([3, 0, 1], [1, 0, 3]).to_dict()
+        >>> RocCurve.from_cells([3, 0, 1], [1, 0, 3]).to_dict()
         {'alpha': [0.0, 0.25, 1.0], 'beta': [0.0, 0.75, 1.0]}
         """
         cells = {"positive": _cell_weights(positive, "positive"), "negative": _cell_weights(negative, "negative")}
         if len(cells["positive"]) != len(cells["negative"]):
             raise InputError(
-                "RocCurve.of_cells needs the weights of both classes in every cell. Got "
+                "RocCurve.from_cells needs the weights of both classes in every cell. Got "
                 f"{len(cells['positive']):,} positive and {len(cells['negative']):,} negative ones. "
                 "Hint: a cell without cases of a class has weight 0."
             )
@@ -248,7 +248,7 @@ def _rates(values: Any, name: str) -> Floats:
     if array.ndim != 1 or len(array) < 2 or array[0] != 0 or array[-1] != 1 or not (np.diff(array) >= 0).all():
         raise InputError(
             f"'{name}' of RocCurve must be non-decreasing rates from 0 to 1. Got {shown(values)} instead. "
-            "Hint: use RocCurve.of_cells for weights of cells, roc_curve for scores."
+            "Hint: use RocCurve.from_cells for weights of cells, roc_curve for scores."
         )
     return array
 
@@ -257,7 +257,7 @@ def _cell_weights(values: ArrayLike, name: str) -> Floats:
     array = np.asarray(values, dtype=np.float64)
     if array.ndim != 1 or not (np.isfinite(array) & (array >= 0)).all() or not array.any():
         raise InputError(
-            f"'{name}' of RocCurve.of_cells must be non-negative weights of cells, not all 0. "
+            f"'{name}' of RocCurve.from_cells must be non-negative weights of cells, not all 0. "
             f"Got {shown(values)} instead. Hint: the curve needs cases of both classes."
         )
     return array

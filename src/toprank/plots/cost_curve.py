@@ -172,7 +172,7 @@ class CostOptimalCurveDisplay(Display):
         >>> from toprank import CostOptimalCurve
         >>> from toprank.datasets import make_audit
         >>> train, test = make_audit(1500, random_state=0).split()
-        >>> curve = CostOptimalCurve(depths=[1], alphas=[3], cv=None).fit(train.X, train.y)
+        >>> curve = CostOptimalCurve(depths=[1], alphas=[3], cv=0).fit(train.X, train.y)
         >>> display = CostOptimalCurveDisplay.from_curve(curve, test.X, test.y)
         >>> display.methods, sorted(set(display.columns()["sample"]))
         (['cost-optimal curve', 'ROC of the base tree'], ['test cases', 'training cases'])
@@ -490,7 +490,7 @@ def roc_of_leaves(tree: Tree) -> RocCurve:
     """ROC curve of a tree on its training cases: a threshold on the rate of a leaf (section 3.1 of the paper)."""
     ends = np.flatnonzero(tree.is_leaf)
     positive, negative = (np.bincount(tree.leaf[ends], part[ends]) for part in (tree.positive, tree.negative))
-    return RocCurve.of_cells(positive, negative)
+    return RocCurve.from_cells(positive, negative)
 
 
 def _scores(model: Any, X: Any, positive: Any) -> np.ndarray:

@@ -78,6 +78,8 @@ class DependenceDisplay(Display):
     'age'
     """
 
+    _noun = "column"
+
     dependence: Dependence
     title: str | None = None
 
@@ -256,11 +258,6 @@ class DependenceDisplay(Display):
     def _axis_names(self) -> list[str]:
         short = short_names(self.dependence.names)
         return [short[name] for name in self.dependence.names]
-
-    def __repr__(self) -> str:
-        names = self.methods
-        columns = "1 column" if len(names) == 1 else f"{len(names)} columns"
-        return f"<{type(self).__name__} of {columns}: {', '.join(names)}>"
 
 
 def _draw_mean(draw: Any, value: float) -> None:

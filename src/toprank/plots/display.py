@@ -51,6 +51,7 @@ class Display(ABC):
     figure_: Any = field(init=False, default=None)
     ax_: Any = field(init=False, default=None)
     _methods_in: ClassVar[str]  # the field with the methods
+    _noun: ClassVar[str] = "method"  # what is drawn
 
     @property
     def methods(self) -> list[str]:
@@ -91,7 +92,7 @@ class Display(ABC):
     def __repr__(self) -> str:
         names = self.methods
         shown = ", ".join(names[:4]) + (", ..." if len(names) > 4 else "")
-        return f"<{type(self).__name__} of {plural(len(names), 'method')}: {shown}>"
+        return f"<{type(self).__name__} of {plural(len(names), self._noun)}: {shown}>"
 
 
 def save_figure(what: Display | Figure, path: str | Path) -> Path:

@@ -95,6 +95,8 @@ class CardDisplay(Display):
     'age'
     """
 
+    _noun = "column"
+
     card: Card
     table: Sequence[Column]
     order: Sequence[int] | None = None
@@ -189,11 +191,6 @@ class CardDisplay(Display):
             ax.set_ylim(self._scale())
         ax.set_title(name, fontsize=SMALL_SIZE + 1, loc="left", color=INK, parse_math=False)
         ax.tick_params(labelsize=SMALL_SIZE)
-
-    def __repr__(self) -> str:
-        names = self.methods
-        columns = "1 column" if len(names) == 1 else f"{len(names)} columns"
-        return f"<{type(self).__name__} of {columns}: {', '.join(names)}>"
 
 
 def _draw_line(ax: Axes, shape: Shape, column: Column) -> None:
@@ -307,6 +304,7 @@ class RedFlagsDisplay(Display):
     """
 
     _methods_in = "rules"
+    _noun = "rule"
 
     rules: Sequence[str]
     points: Any

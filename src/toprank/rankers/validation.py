@@ -11,9 +11,8 @@ from sklearn.utils.multiclass import type_of_target
 from sklearn.utils.validation import column_or_1d
 
 from toprank._compat import Interval, InvalidParameterError
-from toprank.data.encoding import warn_caller
 from toprank.data.table import is_missing
-from toprank.errors import InputError, InputTypeError
+from toprank.errors import InputError, InputTypeError, warn_caller
 from toprank.metrics.checks import as_vector
 from toprank.metrics.groups import encode_identifiers
 from toprank.tree.bin_mapper import row_blocks

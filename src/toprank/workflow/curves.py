@@ -115,7 +115,7 @@ def curve_table(curve: CostOptimalCurve) -> CurveTable:
     >>> from toprank.datasets import make_audit
     >>> from toprank.workflow import curve_table
     >>> data = make_audit(400, positive_rate=0.2, random_state=0)
-    >>> curve = CostOptimalCurve(depths=[1], alphas=[1.0], cv=None, random_state=0).fit(data.X, data.y)
+    >>> curve = CostOptimalCurve(depths=[1], alphas=[1.0], cv=0, random_state=0).fit(data.X, data.y)
     >>> table = curve_table(curve)
     >>> table.judged_by, len(table.rows) == len(curve.path_)
     ('training data', True)

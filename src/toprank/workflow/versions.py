@@ -30,10 +30,8 @@ OWNER = "compare_versions"
 NOT_OF_THE_MODEL = ("n_jobs", "verbose")
 """Parameters that change no model."""
 
-RULE_CHANGES = {
-    "dropped": "rules dropped", "added": "new rules", "points": "other points", "conditions": "other conditions",
-}  # fmt: skip
-"""What the text calls the changes of a rule."""
+RULE_CHANGES = {"dropped": "rules dropped", "added": "new rules", "changed": "other points"}
+"""What the text calls the changes of a rule whose conditions are the same."""
 
 VERDICTS = {
     "better": "the later version is better",
@@ -113,12 +111,12 @@ class ModelChanges:
 
     def _rule_lines(self) -> Iterator[tuple[str, str]]:
         rules = self.rules or ()
-        n_same = sum(rule.kind == "same" for rule in rules)
+        n_kept = sum(rule.kind == "kept" for rule in rules)
         for rule in rules:
-            if rule.kind != "same":
-                yield RULE_CHANGES[rule.kind], rule.text
-        if 0 < n_same < len(rules):
-            yield "unchanged", plural(n_same, "rule")
+            if rule.kind != "kept":
+                yield "other conditions" if rule.has_other_conditions else RULE_CHANGES[rule.kind], rule.text
+        if 0 < n_kept < len(rules):
+            yield "unchanged", plural(n_kept, "rule")
 
     def _points_lines(self) -> Iterator[tuple[str, str]]:
         found = self.points or ()
@@ -267,7 +265,7 @@ def compare_versions(
     >>> old = RedFlags(teacher=None, cv=0, max_rules=3, max_features=2, budget=50).fit(past.X, past.y)
     >>> edited = old.with_rule({"age_years": ("<=", 2)}, new.X, new.y, points=5).model
     >>> found = compare_versions(old, edited, new.X, new.y)
-    >>> found.k, found.n_same + found.n_new, [rule.text for rule in found.changes.rules if rule.kind != "same"]
+    >>> found.k, found.n_same + found.n_new, [rule.text for rule in found.changes.rules if rule.kind != "kept"]
     (50, 50, ['+5: age_years <= 2'])
     """
     table = SharedTable(plain_table(X))

@@ -34,14 +34,14 @@ NUMBERED = tuple(Column(f"x{i}") for i in range(4))
 
 def test_digits_of_names_are_no_numbers():
     changes = changes_of(stump(0), stump(1), NUMBERED)
-    assert changes["change"] == ["goes", "comes"]
+    assert changes["change"] == ["dropped", "added"]
     assert [rule.split()[0] for rule in changes["rule"]] == ["x0", "x1"]
-    assert changes_of(stump(1), stump(1, 7.0), NUMBERED)["change"] == ["changes"]
-    assert changes_of(stump(1), stump(1), NUMBERED)["change"] == ["stays"]
+    assert changes_of(stump(1), stump(1, 7.0), NUMBERED)["change"] == ["changed"]
+    assert changes_of(stump(1), stump(1), NUMBERED)["change"] == ["kept"]
 
 
 def test_the_other_side_of_a_column_is_another_rule():
-    assert changes_of(stump(0), stump(0, 6.0), NUMBERED, ((1,), (2,)))["change"] == ["goes", "comes"]
+    assert changes_of(stump(0), stump(0, 6.0), NUMBERED, ((1,), (2,)))["change"] == ["dropped", "added"]
 
 
 def test_digits_of_categories_are_no_numbers():
@@ -51,7 +51,7 @@ def test_digits_of_categories_are_no_numbers():
         for name in ("age 10", "age 12")
     ]
     changes = changes_table(rule_changes(*trees))
-    assert changes["change"] == ["goes", "comes"]
+    assert changes["change"] == ["dropped", "added"]
     assert ["age 10" in rule for rule in changes["rule"]] == [True, False]
 
 
@@ -68,8 +68,8 @@ def weighted(features, weights, threshold=1.0):
 
 def test_of_weighted_sums_the_columns_count():
     before = weighted([0, 1], [0.8, -0.3])
-    assert changes_of(before, weighted([0, 1], [0.3, 0.9], 2.0), NUMBERED)["change"] == ["changes"]
-    assert changes_of(before, weighted([0, 2], [0.8, -0.3]), NUMBERED)["change"] == ["goes", "comes"]
+    assert changes_of(before, weighted([0, 1], [0.3, 0.9], 2.0), NUMBERED)["change"] == ["changed"]
+    assert changes_of(before, weighted([0, 2], [0.8, -0.3]), NUMBERED)["change"] == ["dropped", "added"]
 
 
 def two_alike():
@@ -96,9 +96,9 @@ def test_rules_that_read_the_same_are_kept_apart(monkeypatch):
     assert rules[0].text() == rules[1].text()
     assert [(rule.leaf, rule.n) for rule in rules] == [(1, 14), (2, 15)]
     changes = changes_table(rule_changes(tree, tree))
-    assert changes["change"] == ["stays", "stays"]
+    assert changes["change"] == ["kept", "kept"]
     assert changes["n_before"] == changes["n_after"] == [14, 15]
     gone = changes_table(rule_changes(tree, labelled(stump(2), tree.columns_, (2,))))
-    assert gone["change"] == ["goes", "goes", "comes"]
+    assert gone["change"] == ["dropped", "dropped", "added"]
     assert gone["n_before"][:2] == [14, 15]
     assert gone["training_rate_after"][2] == pytest.approx(0.6)

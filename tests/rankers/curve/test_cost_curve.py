@@ -19,7 +19,7 @@ from toprank.errors import InputError
 from toprank.metrics import OperatingPoints, average_precision
 from toprank.rankers.curve.changes import changes_table, rule_changes
 from toprank.rankers.curve.cost_curve import CurveFolds
-from toprank.rankers.curve.path import Follower, order_of
+from toprank.rankers.curve.path import PathFitter, order_of
 from toprank.rankers.curve.selection import Selection
 
 ONE: dict[str, Any] = {"depths": None, "alphas": None}
@@ -56,7 +56,7 @@ def test_the_path_goes_from_no_missed_positive_to_no_false_positive(curve, table
 def test_every_tree_starts_from_the_one_before(table, n_iter):
     """Each costs no more, at its own price, than the one it was improved from."""
     before = TAOTree(max_depth=2, cv=0).fit(*table)
-    trees = Follower(lambda tree: tree.fit(*table), n_iter).follow(before, [0.4, 0.8, 1.6], lambda tree: False)
+    trees = PathFitter(lambda tree: tree.fit(*table), n_iter).follow(before, [0.4, 0.8, 1.6], lambda tree: False)
     assert [tree.fp_cost_ for tree in trees] == [0.4, 0.8, 1.6]
     assert (max(tree.n_iter_ for tree in trees) > 1) == (n_iter > 1)
     for tree in trees:
@@ -75,7 +75,7 @@ def test_a_path_that_went_astray_is_mended(table):
     ratios = [0.05, 0.2, 0.4, 1.6]
     good = [fit(TAOTree(max_depth=3, fp_cost=ratio, cv=0)) for ratio in ratios]
     poor = fit(TAOTree(max_depth=1, fp_cost=0.2, alpha=300.0, cv=0))  # one leaf
-    mended = Follower(fit, 1).settle([good[0], poor, good[2], good[3]], ratios)
+    mended = PathFitter(fit, 1).settle([good[0], poor, good[2], good[3]], ratios)
     assert [tree is before for tree, before in zip(mended, good, strict=True)] == [True, False, True, True]
     at_that_price = good[2].objective_ - 0.2 * good[2].n_fp_
     assert mended[1].fp_cost_ == 0.2
@@ -106,9 +106,9 @@ def test_the_path_ends_with_the_first_trees_that_have_reached_an_end(monkeypatch
     """However the trees settled: one without false positives at the top, one without missed positives at the bottom."""
     settled = [Made(*each) for each in mistakes]
     base, n_ways = Made(5, 5), iter((len(mistakes) - at - 1, at))
-    monkeypatch.setattr(Follower, "follow", lambda *_: [None] * next(n_ways))
-    monkeypatch.setattr(Follower, "settle", lambda *_: settled)
-    ratios, trees, base_point = Follower(TAOTree.fit, 1).both_ways(base, 0.5, 2.0, Threads())
+    monkeypatch.setattr(PathFitter, "follow", lambda *_: [None] * next(n_ways))
+    monkeypatch.setattr(PathFitter, "settle", lambda *_: settled)
+    ratios, trees, base_point = PathFitter(TAOTree.fit, 1).both_ways(base, 0.5, 2.0, Threads())
     assert trees == settled[kept]
     assert trees[base_point] is settled[at]
     assert ratios[base_point] == 0.5
@@ -204,7 +204,7 @@ def test_validation_data_take_the_place_of_folds(table):
 
 
 def test_without_folds_the_training_data_are_all_there_is(table):
-    curve = clone(SMALL).set_params(cv=None).fit(*table)
+    curve = clone(SMALL).set_params(cv=0).fit(*table)
     assert (curve.held_out_by_, curve.held_out_points_) == ("training data", None)
     assert curve.path_[0].held_out_false_positives is curve.path_[0].held_out_is_dominated is None
     assert not any(name.startswith("held_out") for name in curve.frame().columns)
@@ -218,22 +218,35 @@ def test_depth_and_alpha_are_those_that_cost_least_out_of_fold(table):
     best = grid.loc[grid["cost"].idxmin()]
     assert (curve.max_depth_, curve.alpha_) == (best["max_depth"], best["alpha"])
     assert all(p.tree.max_depth == curve.max_depth_ and p.tree.alpha == curve.alpha_ for p in curve.path_)
-    with pytest.raises(ValueError, match=r"needs folds to choose among 4 pairs .*, but cv is None\. Hint"):
-        clone(curve).set_params(cv=None).fit(*table)
+
+
+def test_depth_and_alpha_are_chosen_by_5_folds_without_figures_of_new_cases(table):
+    """cv=0 was refused, and None, which is 5 folds elsewhere, turned folds off."""
+    free = CostOptimalCurve(depths=[2, 1], alphas=[1, 30], cv=0, cost_factor=4.0)
+    curve, with_figures = free.fit(*table), clone(free).set_params(cv=None).fit(*table)
+    assert (curve.held_out_by_, with_figures.held_out_by_) == ("training data", "cross-validation")
+    assert curve.grid_ == with_figures.grid_
+    assert [point.tree.tree_ for point in curve.path_] == [point.tree.tree_ for point in with_figures.path_]
+
+
+def test_depth_and_alpha_cannot_be_chosen_with_too_few_cases(table):
+    X, y = table
+    with pytest.raises(ValueError, match=r"needs folds to choose among 4 pairs .* too few cases of a class .* Hint"):
+        CostOptimalCurve(depths=[2, 1], alphas=[1, 30]).fit(X, np.arange(len(y)) == 7)
 
 
 def test_the_base_is_left_as_it_was(table):
     base = TAOTree(max_depth=2, cv=0)
-    CostOptimalCurve(base, cv=None, cost_factor=4.0, random_state=3, **ONE).fit(*table)
+    CostOptimalCurve(base, cv=0, cost_factor=4.0, random_state=3, **ONE).fit(*table)
     assert base.get_params() == TAOTree(max_depth=2, cv=0).get_params()
     assert not hasattr(base, "tree_")
 
 
 def test_an_axis_path_has_plain_thresholds(table):
     X, y = table
-    curve = CostOptimalCurve(TAOTree(split="axis", max_depth=3), cv=None, **ONE).fit(X[["size", "age"]], y)
+    curve = CostOptimalCurve(TAOTree(split="axis", max_depth=3), cv=0, **ONE).fit(X[["size", "age"]], y)
     assert all(" x " not in rule for i in range(len(curve.path_)) for rule in curve.rules(i)["rule"])
-    oblique = CostOptimalCurve(TAOTree(max_depth=3), cv=None, **ONE).fit(X[["size", "age"]], y)
+    oblique = CostOptimalCurve(TAOTree(max_depth=3), cv=0, **ONE).fit(X[["size", "age"]], y)
     assert any(" x " in rule for i in range(len(oblique.path_)) for rule in oblique.rules(i)["rule"])
 
 
@@ -261,7 +274,7 @@ def test_folds_learn_from_the_rows_that_the_splitter_says(table):
 def test_rows_without_weight_are_no_rows(table):
     X, y = table
     weight = np.where(np.arange(500) % 7 == 0, 0.0, 1.0)
-    free = clone(SMALL).set_params(cv=None)
+    free = clone(SMALL).set_params(cv=0)
     one = clone(free).fit(X, y, weight)
     other = clone(free).fit(X[weight > 0].reset_index(drop=True), y[weight > 0])
     assert np.array_equal(one.decision_function(X), other.decision_function(X))
@@ -272,7 +285,7 @@ def test_a_very_light_case_does_not_make_the_path_endless(table):
     X, y = table
     X = pd.concat([X[["size"]], pd.DataFrame({"size": [99.0]})], ignore_index=True)
     weight = np.append(np.full(500, 0.7), 1e-11)
-    curve = CostOptimalCurve(TAOTree(max_depth=1, alpha=0.0), cv=None, **ONE).fit(X, np.append(y, 0), weight)
+    curve = CostOptimalCurve(TAOTree(max_depth=1, alpha=0.0), cv=0, **ONE).fit(X, np.append(y, 0), weight)
     assert len(curve.path_) < 60
 
 
@@ -460,7 +473,7 @@ def test_scores_out_of_fold_are_those_of_curves_that_had_not_seen_the_rows(table
     assert np.isnan(light.oof_decision_function_[:10]).all()
     assert (light.oof_fold_[:10] == -1).all()
     assert np.isfinite(light.oof_decision_function_[10:]).all()
-    without = clone(SMALL).set_params(cv=None).fit(X, y)
+    without = clone(SMALL).set_params(cv=0).fit(X, y)
     assert (without.oof_decision_function_, without.oof_fold_) == (None, None)
 
 
@@ -553,14 +566,17 @@ def test_the_ranker_of_a_budget_keeps_to_the_budget(curve, table, as_share, tmp_
 @pytest.mark.parametrize(
     ("target", "message"),
     [
-        ({}, "needs one of max_fpr, k, cost_ratio, min_recall, or max_leaves"),
-        ({"max_fpr": 0.1, "k": 5}, "got max_fpr, k"),
+        ({}, "needs one of max_fpr, k, cost_ratio, min_recall; max_leaves can be combined .* None was given"),
+        ({"max_fpr": 0.1, "k": 5}, "Got max_fpr, k"),
         ({"max_fpr": 1.5}, r"needs a number from 0 to 1 as max_fpr, got 1\.5"),
         ({"min_recall": True}, "needs a number from 0 to 1 as min_recall, got True"),
         ({"cost_ratio": -1}, "needs a number of 0 or more as cost_ratio, got -1"),
         ({"max_leaves": 0}, r"needs an int of 1 or more as max_leaves, got 0\. Hint"),
         ({"max_leaves": 2.5}, r"needs an int of 1 or more as max_leaves, got 2\.5\. Hint"),
-        ({"k": 0}, "needs as k an int, the number of alerts, or a share between 0 and 1, got 0"),
+        (
+            {"k": 0},
+            r"select must be an int \(number of alerts\) or a share between 0 and 1, got 0",
+        ),
     ],
 )
 def test_targets_that_make_no_sense_are_refused(curve, target, message):
@@ -578,7 +594,7 @@ def test_docs_say_what_weights_are_to_intervals_and_where_sums_win():
 
 def test_a_target_that_no_tree_fulfils_says_how_near_the_curve_comes(table):
     X = (table[0][["size"]] > 1).astype(float)  # two values: the alerts tie
-    easy = CostOptimalCurve(TAOTree(max_depth=1), cv=None, **ONE).fit(X, X["size"] > 0)
+    easy = CostOptimalCurve(TAOTree(max_depth=1), cv=0, **ONE).fit(X, X["size"] > 0)
     n = int(X["size"].sum())
     fewest = rf"at most 1 alert among 500 cases\): the fewest alerts, where there are any, are {n}\. Hint"
     with pytest.raises(ValueError, match=fewest):
@@ -592,7 +608,7 @@ def test_a_target_that_no_tree_fulfils_says_how_near_the_curve_comes(table):
 
 def test_a_point_does_not_differ_from_itself(curve):
     changes = curve.diff(curve.base_point_, curve.base_point_)
-    assert set(changes["change"]) == {"stays"}
+    assert set(changes["change"]) == {"kept"}
     assert (changes["rule"] == changes["rule_before"]).all()
 
 
@@ -600,19 +616,19 @@ def test_changes_cover_the_rules_of_both_points(curve):
     last = len(curve.path_) - 1
     changes = curve.diff(0, last)
     before, after = (point.tree for point in (curve.path_[0], curve.path_[last]))
-    gone = changes[changes["change"] != "comes"]
+    gone = changes[changes["change"] != "added"]
     assert gone["n_before"].sum() == pytest.approx(500 - before.tree_.positive[0] - before.tree_.negative[0] +
                                                   (before.n_fp_ + before.tree_.positive[0] - before.n_fn_))  # fmt: skip
-    kept = changes[changes["change"] != "goes"]
+    kept = changes[changes["change"] != "dropped"]
     assert kept["n_after"].sum() == pytest.approx(after.n_fp_ + after.tree_.positive[0] - after.n_fn_)
-    assert curve.diff(-1, curve.select(cost_ratio=0.1))["change"].isin(["goes", "comes", "changes", "stays"]).all()
+    assert curve.diff(-1, curve.select(cost_ratio=0.1))["change"].isin(["dropped", "added", "changed", "kept"]).all()
 
 
 def test_a_rule_with_other_numbers_changes(table):
     X, y = table
     one, other = (TAOTree(split="axis", max_depth=1, fp_cost=cost, cv=0).fit(X[["size"]], y) for cost in (0.25, 0.6))
     changes = changes_table(rule_changes(one, other))
-    assert changes["change"] == ["changes"]
+    assert changes["change"] == ["changed"]
     assert changes["rule"] != changes["rule_before"]
     assert changes["n_after"][0] < changes["n_before"][0]
 

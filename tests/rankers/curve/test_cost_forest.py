@@ -74,7 +74,7 @@ def test_at_a_cost_half_of_the_members_decide(fitted):
     forest, X, y = fitted
     n_calls = sum(member_calls(forest, member, X).astype(int) for member in range(4))
     assert (n_calls == 2).any()  # a tie is positive
-    expected = OperatingPoints.of_labels(y, n_calls >= 2)
+    expected = OperatingPoints.from_labels(y, n_calls >= 2)
     assert np.array_equal(forest.points_.false_positives, expected.false_positives)
     assert np.array_equal(forest.points(X, y).false_negatives, expected.false_negatives)
     for position, point in enumerate(forest.path_):

@@ -18,6 +18,7 @@ from toprank.rankers.curve.selection import choose
 from toprank.rankers.curve.threshold_moves import SLACK, DensePath, Place, ThresholdMoves
 from toprank.tree.structure import Tree
 from toprank.tree.tao.moves import with_threshold
+from toprank.words.wording import range_text
 
 SMALL = CostOptimalCurve(TAOTree(max_depth=2), cv=3, cost_factor=3.0, depths=None, alphas=None)
 
@@ -40,7 +41,7 @@ def path_on(X, y, **settings):
             seen.append(data)
             return super()._fitter(data, threads)
 
-    parameters = SMALL.get_params(deep=False) | {"base": TAOTree(**settings), "max_point_gap": None, "cv": None}
+    parameters = SMALL.get_params(deep=False) | {"base": TAOTree(**settings), "max_point_gap": None, "cv": 0}
     model = Watched(**parameters).fit(X, y)
     return ThresholdMoves.from_trees([point.tree for point in model.path_], seen[0], Threads())
 
@@ -154,7 +155,8 @@ def test_a_choice_says_that_a_threshold_was_moved(case):
     selection = model.select(max_fpr=float(judged[at]))
     assert selection.point.is_between
     moved, node = selection.point.moved, selection.tree.tree_
-    told = f"the tree of point {moved.point} with a threshold moved from {moved.before:.4g} to {moved.after:.4g}"
+    told = str(moved)
+    assert told.startswith(f"the tree of point {moved.point} with a threshold moved from ")
     assert told in str(selection)
     chosen = model.with_choice(selection)
     assert told in chosen.to_text()
@@ -162,6 +164,15 @@ def test_a_choice_says_that_a_threshold_was_moved(case):
     assert moved.after in node.threshold
     assert not model.path_[moved.point].is_between
     assert chosen.predict(X).tolist() == selection.tree.predict(X).tolist()
+
+
+def test_a_moved_threshold_reads_as_in_the_rules():
+    """The move said -0.07492, the rule below it <= -0.07493: thresholds are rounded down."""
+    after = -0.0749256781234567
+    told = str(ThresholdMove(3, 0.5, after))
+    assert told == "the tree of point 3 with a threshold moved from 0.5 to -0.07493"
+    assert range_text("x", -np.inf, after, False) == "x <= -0.07493"
+    assert str(ThresholdMove(3, 0.3333333333333333, 0.3333444444444444)).endswith("moved from 0.33333 to 0.33334")
 
 
 def test_of_points_that_are_equally_good_one_of_a_cost_is_taken(case):
@@ -189,7 +200,7 @@ def test_plain_values_hold_all_trees_and_the_choice(case):
 
 def test_files_of_older_versions_have_nothing_between(case):
     model, X, *_ = case
-    plain = clone(model).set_params(max_point_gap=None, cv=None).fit(X, case[2])
+    plain = clone(model).set_params(max_point_gap=None, cv=0).fit(X, case[2])
     arrays = plain._to_arrays()
     del arrays["moved"]
     again = copy(plain)

@@ -361,7 +361,7 @@ def test_many_cells_with_weights_that_are_no_whole_numbers(sort):
             trapezoid = (N[j] - N[:j]) * (P[j] + P[:j]) / 2 / (P[-1] * N[-1])
             best[j] = (best[:j] + trapezoid).max() - penalty
         group = merge_path(positive, negative).groups(penalty)
-        area = RocCurve.of_cells(*(np.bincount(group, values) for values in (positive, negative))).area
+        area = RocCurve.from_cells(*(np.bincount(group, values) for values in (positive, negative))).area
         assert area - penalty * (group[-1] + 1) == pytest.approx(best[-1], abs=1e-12)
 
 
@@ -386,7 +386,7 @@ def test_neighbours_that_are_no_siblings_can_be_the_better_merge():
     positive, negative = [6, 3, 3, 0], [1, 3, 3, 5]
     path = merge_path(positive, negative)
     assert path.groups(0.0).tolist() == [0, 1, 1, 2]
-    assert path.best_auc[2] == pytest.approx(RocCurve.of_cells(positive, negative).area)
+    assert path.best_auc[2] == pytest.approx(RocCurve.from_cells(positive, negative).area)
 
 
 def test_wrong_arguments_are_refused_in_one_sentence():

@@ -54,12 +54,12 @@ def test_a_node_changes_the_objective_by_what_its_care_points_say(case):
     other = random_tree(problem, 1, case.random).splits[0]
     before = total_cost(tree, problem)
     for node in np.flatnonzero(tree.left >= 0).tolist():
-        care = tree.care_points(problem, node, tree.reduced_sets(problem)[node])
-        assert care.saving.all()
-        saved = care.saving[tree.goes_left(problem, node, care.rows)].sum()
+        reduced = tree.reduced_problem(problem, node, tree.reduced_sets(problem)[node])
+        assert reduced.saving.all()
+        saved = reduced.saving[tree.goes_left(problem, node, reduced.rows)].sum()
         changed = tree.copy()
         changed.replace(node, Candidate(other, 0))
-        saved_then = care.saving[changed.goes_left(problem, node, care.rows)].sum()
+        saved_then = reduced.saving[changed.goes_left(problem, node, reduced.rows)].sum()
         assert total_cost(changed, problem) - before == saved - saved_then
         assert changed.norm - tree.norm == pytest.approx(other.norm - tree.splits[node].norm)
 
@@ -148,9 +148,9 @@ def test_passes_end_where_no_node_has_anything_better(case):
     assert n_passes < 50
     for node, rows in enumerate(case.tree.reduced_sets(case.problem)):
         if case.tree.left[node] >= 0 and len(rows):
-            care, current = case.tree.care_points(case.problem, node, rows), case.tree.splits[node]
-            saved = int(care.saving[case.tree.goes_left(case.problem, node, care.rows)].sum())
-            best = best_candidate(case.problem, care, current, case.tree.fits[node])[0]
+            reduced, current = case.tree.reduced_problem(case.problem, node, rows), case.tree.splits[node]
+            saved = int(reduced.saving[case.tree.goes_left(case.problem, node, reduced.rows)].sum())
+            best = best_candidate(case.problem, reduced, current, case.tree.fits[node])[0]
             better = (best.saved - saved) * case.problem.unit - case.problem.alpha * (best.split.norm - current.norm)
             assert better <= 1e-3 * alternation.objective_path[-1]
 

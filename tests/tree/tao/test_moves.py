@@ -24,11 +24,11 @@ def mistakes_of(tree, problem):
 
 
 def all_moves(tree, problem):
-    """Mistakes of the tree with any threshold that parts the rows which care, one after the other."""
+    """Mistakes of the tree with any threshold that splits the care points, one after the other."""
     found, reached = [], tree.reduced_sets(problem)
     for node, split in enumerate(tree.splits):
         if split is not None and split.kind != CATEGORY:
-            rows = tree.care_points(problem, node, reached[node]).rows
+            rows = tree.reduced_problem(problem, node, reached[node]).rows
             if split.columns is None:
                 values = problem.rows.X[rows, split.feature]
             else:

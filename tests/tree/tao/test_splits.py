@@ -12,7 +12,15 @@ from toprank._core.dtypes import CATEGORY, NUMERIC, OBLIQUE
 from toprank._core.splitting import FEW_LEVELS
 from toprank.tree.categories import CategorySearch
 from toprank.tree.tao import splits as tao_splits
-from toprank.tree.tao.splits import Care, Split, best_axis, best_threshold, choose_levels, fitted_sum, numeric_candidate
+from toprank.tree.tao.splits import (
+    ReducedProblem,
+    Split,
+    best_axis,
+    best_threshold,
+    choose_levels,
+    fitted_sum,
+    numeric_candidate,
+)
 
 VALUES = st.sampled_from([-np.inf, -1.0, 0.0, np.nextafter(0.0, 1.0), 2.5, 1e308, np.nan])
 
@@ -48,18 +56,18 @@ def test_of_equal_thresholds_the_widest_gap_is_taken():
     assert best_threshold(np.array([0.0, 5.0, 6.0, 7.0]), saving)[1] == 2.5
 
 
-def best_axis_by_hand(problem, care):
+def best_axis_by_hand(problem, reduced):
     """The most that any condition on one column saves."""
     best = None
     for feature in range(problem.rows.X.shape[1]):
-        value = problem.rows.X[care.rows, feature]
+        value = problem.rows.X[reduced.rows, feature]
         if problem.rows.is_categorical[feature]:
-            kinds = [care.saving[value == code].sum() for code in range(5)] + [care.saving[np.isnan(value)].sum()]
+            kinds = [reduced.saving[value == code].sum() for code in range(5)] + [reduced.saving[np.isnan(value)].sum()]
             saved = sum(max(int(kind), 0) for kind in kinds)
         else:
             # a missing value is the largest or the smallest one: so it may stand on either side, and alone
             columns = [np.nan_to_num(value, nan=end) for end in (-np.inf, np.inf)]
-            found = [best_by_hand(column, care.saving) for column in columns]
+            found = [best_by_hand(column, reduced.saving) for column in columns]
             saved = max((s for s in found if s is not None), default=None)
         if saved is not None:
             best = saved if best is None else max(best, saved)
@@ -73,50 +81,50 @@ def care_points(draw):
     rows = np.flatnonzero(case.random.random(len(case.problem)) < 0.8)
     assume(len(rows))
     saving = case.random.choice([-5, -2, -1, 1, 3], len(rows))
-    return case.problem, Care(rows, saving)
+    return case.problem, ReducedProblem(rows, saving)
 
 
 def label_or_other(problem):
     """The problem of a node whose left child says 0 and whose right child says 1."""
-    return Care(np.arange(len(problem)), problem.cost[:, 1] - problem.cost[:, 0])
+    return ReducedProblem(np.arange(len(problem)), problem.cost[:, 1] - problem.cost[:, 0])
 
 
-def actually_saved(problem, care, candidate):
+def actually_saved(problem, reduced, candidate):
     """What a candidate saves, row by row; its sides are those of the children after they changed places."""
-    is_left = np.array([goes_left(candidate.split, x) for x in problem.rows.X[care.rows]])
-    return int(care.saving[is_left != candidate.swaps].sum())
+    is_left = np.array([goes_left(candidate.split, x) for x in problem.rows.X[reduced.rows]])
+    return int(reduced.saving[is_left != candidate.swaps].sum())
 
 
 @fewer(2)
 @given(care_points())
 def test_the_condition_on_one_column_is_the_best_of_all(pair):
-    problem, care = pair
-    candidate, expected = best_axis(problem, care), best_axis_by_hand(problem, care)
+    problem, reduced = pair
+    candidate, expected = best_axis(problem, reduced), best_axis_by_hand(problem, reduced)
     assert (candidate is None) == (expected is None)
     if candidate is not None:
         # What saves less than sending all rows one way is never taken, and need not be the best of its kind.
-        one_way = care.one_way[0]
+        one_way = reduced.one_way[0]
         assert max(candidate.saved, one_way) == max(expected, one_way)
-        assert actually_saved(problem, care, candidate) == candidate.saved
+        assert actually_saved(problem, reduced, candidate) == candidate.saved
         assert candidate.split.norm == 1.0
 
 
 @fewer(2)
 @given(care_points())
 def test_all_rows_one_way_saves_what_the_better_child_saves(pair):
-    problem, care = pair
-    saved, split = care.one_way
-    is_left = [goes_left(split, x) for x in problem.rows.X[care.rows]]
+    problem, reduced = pair
+    saved, split = reduced.one_way
+    is_left = [goes_left(split, x) for x in problem.rows.X[reduced.rows]]
     assert len(set(is_left)) == 1
-    assert saved == max(int(care.saving.sum()), 0) == (int(care.saving.sum()) if is_left[0] else 0)
+    assert saved == max(int(reduced.saving.sum()), 0) == (int(reduced.saving.sum()) if is_left[0] else 0)
     assert split.norm == 0
 
 
 @fewer(2)
 @given(care_points())
 def test_a_fitted_sum_saves_what_it_says_and_has_its_norm_on_standardised_columns(pair):
-    problem, care = pair
-    fitted = fitted_sum(problem, care, None)
+    problem, reduced = pair
+    fitted = fitted_sum(problem, reduced, None)
     if fitted is None:
         return
     split, fit = fitted
@@ -124,9 +132,9 @@ def test_a_fitted_sum_saves_what_it_says_and_has_its_norm_on_standardised_column
         used = np.unique(problem.rows.standard.feature[fit.weight != 0])
         assert problem.rows.is_categorical[used].any()
         return
-    candidate = numeric_candidate(problem, care, split)
+    candidate = numeric_candidate(problem, reduced, split)
     if candidate is not None:
-        assert actually_saved(problem, care, candidate) == candidate.saved
+        assert actually_saved(problem, reduced, candidate) == candidate.saved
     if split.kind == OBLIQUE:
         assert 0 < split.norm <= np.abs(fit.weight).sum() * (1 + 1e-12)
         assert len(split.columns) == np.count_nonzero(split.weights) > 1
@@ -171,18 +179,18 @@ def additive_categories(n=400, seed=0):
 def test_a_sum_weighs_categories_where_they_add_up():
     X, label = additive_categories()
     problem = make_problem(X, label, [[0, 1.0], [1.0, 0]], n_categories=np.array([4, 4, 0], np.int32))
-    care = label_or_other(problem)
-    split, _ = fitted_sum(problem, care, None)
+    reduced = label_or_other(problem)
+    split, _ = fitted_sum(problem, reduced, None)
     assert split.kind == OBLIQUE
     assert set(split.columns[split.codes >= 0].tolist()) == {0, 1}
-    candidate = numeric_candidate(problem, care, split)
-    best = int(np.maximum(care.saving, 0).sum())
-    assert candidate.saved > 0.97 * best > best_axis(problem, care).saved
+    candidate = numeric_candidate(problem, reduced, split)
+    best = int(np.maximum(reduced.saving, 0).sum())
+    assert candidate.saved > 0.97 * best > best_axis(problem, reduced).saved
     X[::9, 0] = np.nan  # a missing category leaves no sum missing
     X[::7, 2] = np.nan
     problem = make_problem(X, label, [[0, 1.0], [1.0, 0]], n_categories=np.array([4, 4, 0], np.int32))
-    care = label_or_other(problem)
-    split = numeric_candidate(problem, care, fitted_sum(problem, care, None)[0]).split
+    reduced = label_or_other(problem)
+    split = numeric_candidate(problem, reduced, fitted_sum(problem, reduced, None)[0]).split
     assert np.array_equal(np.isnan(split.fill), np.isnan(split.fill) & (split.codes < 0))
     assert not split.fill[split.codes >= 0].any()
 
@@ -191,20 +199,20 @@ def test_a_sum_over_one_column_of_categories_is_left_to_conditions_on_it():
     X, label = additive_categories()
     label = np.isin(X[:, 0], [1.0, 3.0]).astype(np.int64)
     problem = make_problem(X, label, [[0, 1.0], [1.0, 0]], 20.0, n_categories=np.array([4, 4, 0], np.int32))
-    care = label_or_other(problem)
-    split, fit = fitted_sum(problem, care, None)
+    reduced = label_or_other(problem)
+    split, fit = fitted_sum(problem, reduced, None)
     assert split is None
     assert np.count_nonzero(fit.weight)
-    assert best_axis(problem, care).saved == int(np.maximum(care.saving, 0).sum())
+    assert best_axis(problem, reduced).saved == int(np.maximum(reduced.saving, 0).sum())
 
 
 def test_a_sample_of_many_care_points_gives_nearly_the_same_direction(monkeypatch):
     X, label = blobs(2000)
     problem = make_problem(X, label, [[0, 1.0], [1.0, 0]])
-    care = label_or_other(problem)
-    whole = fitted_sum(problem, care, None)[1]
+    reduced = label_or_other(problem)
+    whole = fitted_sum(problem, reduced, None)[1]
     monkeypatch.setattr(tao_splits, "FIT_ROWS", 1000)
-    sampled = fitted_sum(problem, care, None)[1]
+    sampled = fitted_sum(problem, reduced, None)[1]
     assert not np.array_equal(whole.weight, sampled.weight)
     cosine = whole.weight @ sampled.weight / np.linalg.norm(whole.weight) / np.linalg.norm(sampled.weight)
     assert cosine > 0.97
@@ -215,7 +223,7 @@ def test_categories_that_no_care_point_has_go_with_the_heavier_side():
     problem = make_problem(X, np.array([0, 1, 0, 1]), [[0, 1.0], [1.0, 0]], n_categories=np.array([5], np.int32))
     rows = np.flatnonzero(~np.isnan(problem.rows.X[:, 0]))
     saving = np.where(problem.rows.X[rows, 0] == 1, -5, 1)
-    split = best_axis(problem, Care(rows, saving)).split
+    split = best_axis(problem, ReducedProblem(rows, saving)).split
     assert split.kind == CATEGORY
     assert split.categories[:5].tolist() == [True, False, True, False, False]
     assert not split.missing_left
@@ -242,8 +250,11 @@ def levels_problem(n_levels, rate, n=3000, search=None, seed=0):
 @pytest.mark.parametrize("n_levels", [2, 6, 40])
 def test_without_smoothing_and_limits_each_level_goes_where_it_saves(n_levels):
     problem, _ = levels_problem(n_levels, np.random.default_rng(1).random(n_levels))
-    care = label_or_other(problem)
-    chosen, plain = choose_levels(problem, care, 0), best_axis(replace(problem, categories=CategorySearch()), care)
+    reduced = label_or_other(problem)
+    chosen, plain = (
+        choose_levels(problem, reduced, 0),
+        best_axis(replace(problem, categories=CategorySearch()), reduced),
+    )
     assert plain.split.feature == 0
     assert chosen.saved == plain.saved
     assert np.array_equal(chosen.split.categories, plain.split.categories)

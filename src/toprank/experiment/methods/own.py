@@ -54,16 +54,6 @@ LIKE_XGBOOST: dict[str, Any] = {"subsample": 1.0, "colsample_bytree": 1.0}
 # --- estimators -------------------------------------------------------------------------------------------------
 
 
-def make_cost_curve(random_state: Any = 0, n_jobs: int | None = 1, **setting: Any) -> CostOptimalCurve:
-    """Trees of weighted sums for every cost; it chooses their depth and penalty by its own cross-validation.
-
-    Its points are not evaluated out of fold: that takes half of the time, and the ranking does not depend on it.
-    """
-    curve = CostOptimalCurve(**{"random_state": random_state, "n_jobs": n_jobs} | setting)
-    curve._judges_points = False
-    return curve
-
-
 def paper_tree(criterion: str, leaf_score: str) -> Callable[..., RankingTree]:
     """`make` of a baseline of the MetaAP paper: exact splits down to single cases, no smoothing; deterministic."""
     return recipe(RankingTree, words=(None, "n_jobs"), cv=0, criterion=criterion, leaf_score=leaf_score,
@@ -222,7 +212,7 @@ METHODS = [
     tree("tao-axis", "TAO tree, axis-aligned", recipe(TAOTree, cv=0, split="axis"),
          "Small tree of conditions on single columns, optimised as a whole for the cost of mistakes.",
          space=TAO_SPACE),
-    tree("cost-curve", "Cost-optimal curve", make_cost_curve,
+    tree("cost-curve", "Cost-optimal curve", recipe(CostOptimalCurve, cv=0),
          "TAO trees for all costs; rows by the costs at which they turn positive. Size: the base tree."),
     tree("cost-tree", "CART with costs", recipe(CostTree, cv=0),
          "Greedy Gini tree for balanced costs, pruned by cross-validation on what mistakes cost."),

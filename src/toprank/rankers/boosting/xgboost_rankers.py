@@ -133,13 +133,13 @@ class PairwiseBoost(ListBooster):
 
     Parameters
     ----------
-    n_estimators, learning_rate, max_depth, reg_lambda, subsample, colsample_bytree, max_bin
+    n_estimators, learning_rate, max_depth
         As in `LogisticBoost`.
     min_child_weight : float, default 0.0
         Least sum of curvature in a leaf; pairs of one long list have little.
-    early_stopping_rounds, cv, budget, pos_label, categorical_features, keep_columns, device, on_interrupt, n_jobs
+    reg_lambda, subsample, colsample_bytree, max_bin, early_stopping_rounds, cv, budget, pos_label
         As in `LogisticBoost`.
-    random_state, verbose
+    categorical_features, keep_columns, device, on_interrupt, n_jobs, random_state, verbose
         As in `LogisticBoost`.
 
     Attributes
@@ -176,13 +176,13 @@ class MAPBoost(ListBooster):
 
     Parameters
     ----------
-    n_estimators, learning_rate, max_depth, reg_lambda, subsample, colsample_bytree, max_bin
+    n_estimators, learning_rate, max_depth
         As in `LogisticBoost`.
     min_child_weight : float, default 0.0
         Least sum of curvature in a leaf; pairs of one long list have little.
-    early_stopping_rounds, cv, budget, pos_label, categorical_features, keep_columns, device, on_interrupt, n_jobs
+    reg_lambda, subsample, colsample_bytree, max_bin, early_stopping_rounds, cv, budget, pos_label
         As in `LogisticBoost`.
-    random_state, verbose
+    categorical_features, keep_columns, device, on_interrupt, n_jobs, random_state, verbose
         As in `LogisticBoost`.
 
     Attributes

@@ -70,7 +70,7 @@ class CostPath:
 
     def points(self, X: Any, y: Any, sample_weight: ArrayLike | None = None) -> OperatingPoints:
         """Return the errors of each model on these cases."""
-        return OperatingPoints.of_labels(
+        return OperatingPoints.from_labels(
             y, self.predict(X), cost_ratio=self.cost_ratios, sample_weight=sample_weight, pos_label=self.pos_label
         )
 

@@ -50,15 +50,19 @@ class CostTree(LabelledTree):
         How rows are ordered inside a leaf: by the distance to the nearest threshold on the path, or not at all.
     min_samples_leaf : int, default 1
         Minimum weight of a leaf, in cases of the cheaper class.
-    smoothing, smoothing_strength, splitter, max_bins, categorical_features, keep_columns, pos_label, n_jobs
+    smoothing, smoothing_strength, splitter, max_bins
         As in `MetaAP`.
-    budget : int, float or None
-        Cases (int) or share of cases (float) that `predict` flags; None: it returns the label of lowest cost.
-    cat_smooth, min_data_per_group, max_cat_threshold
+    categorical_features, cat_smooth, min_data_per_group, max_cat_threshold
         As in `MetaAP`.
     monotonic_cst : array-like of -1, 0, 1 per column, dict of names, or None
         Number columns in which the score must be monotone, as in scikit-learn: 1 = it never falls as the column rises,
         -1 = it never rises. Needs leaf_score="constant". The labels of the leaves are monotone too.
+    keep_columns
+        As in `MetaAP`.
+    budget : int, float or None
+        Cases (int) or share of cases (float) that `predict` flags; None: it returns the label of lowest cost.
+    pos_label, n_jobs
+        As in `MetaAP`.
     random_state : int, RandomState or None
         Seed of the folds of ccp_alpha="cv", fixed for None; nothing else is random.
 

@@ -43,16 +43,19 @@ class TAOClassifier(Alternating, ClassTree):
 
     Parameters
     ----------
-    split, max_depth, alpha, max_iter, n_init, min_samples_leaf, splitter, max_bins, categorical_features, \
-keep_columns, n_jobs, random_state
+    split, max_depth, alpha
         As in `TAOTree`.
     costs : "balanced", array of shape (K,) or (K, K), or None, default None
         Cost of a mistake on a case of each class, in the order of `classes_`, or of predicting class j (column) for a
         case of class i (row). None: 1 each. balanced: all classes cost the same in total.
+    max_iter
+        As in `TAOTree`.
     init : {"cart", "random"}, fitted tree or None, default "cart"
         Initial tree. cart, or None: a greedy tree (Gini index, cases weighted by their costs). random: random
         conditions in a complete tree. A fitted `TAOClassifier` or another single-tree model on the same columns, or its
         `tree_`: a warm start from it, whose shape replaces max_depth; clones keep it.
+    n_init, min_samples_leaf, splitter, max_bins, categorical_features, keep_columns, n_jobs, random_state
+        As in `TAOTree`.
 
     Attributes
     ----------

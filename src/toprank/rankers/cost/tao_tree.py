@@ -142,10 +142,12 @@ class TAOTree(Alternating, LabelledTree):
         Minimum weight of a leaf of the greedy tree of init="cart", in cases of average cost.
     smoothing, smoothing_strength, splitter, max_bins
         As in `MetaAP`; conditions on one column are exact with splitter="exact", and on bins otherwise.
-    categorical_features, keep_columns, cat_smooth, min_data_per_group, max_cat_threshold, pos_label, n_jobs
+    categorical_features, cat_smooth, min_data_per_group, max_cat_threshold, keep_columns
         As in `MetaAP`.
     budget : int, float or None
         Cases (int) or share of cases (float) that `predict` flags; None: it returns the label of lowest cost.
+    pos_label, n_jobs
+        As in `MetaAP`.
     cv : int, splitter or iterable of splits, default 5
         Folds for the hit rates of new cases; 0 = training rates only.
     random_state : int, RandomState or None

@@ -12,7 +12,7 @@ from toprank.explain import Condition, Rule, leaf_rules
 from toprank.rankers.cost.tao_tree import TAOTree
 
 FIGURES = ("n", "positives", "training_rate", "lift")
-ORDER = ("goes", "comes", "changes", "stays")
+ORDER = ("dropped", "added", "changed", "kept")
 
 
 @dataclass(frozen=True)
@@ -24,10 +24,10 @@ class RuleChange:
 
     @property
     def kind(self) -> str:
-        """One of "goes", "comes", "changes" and "stays"."""
+        """One of "dropped", "added", "changed" and "kept"."""
         if self.before is None or self.after is None:
-            return "comes" if self.before is None else "goes"
-        return "stays" if self.before.text() == self.after.text() else "changes"
+            return "added" if self.before is None else "dropped"
+        return "kept" if self.before.text() == self.after.text() else "changed"
 
     @property
     def rule(self) -> Rule:
@@ -61,11 +61,11 @@ def positive_rules(tree: TAOTree) -> list[Rule]:
 
 
 def rule_changes(before: TAOTree, after: TAOTree) -> list[RuleChange]:
-    """Return the rule diff of two trees for positives: first the rules that go, then those that come, change and stay.
+    """Return the rule diff of two trees for positives: rules dropped, then those added, changed and kept.
 
-    A rule stays if the other tree has one that reads the same. It changes if the other has one on the same columns, the
-    same sides and the same categories, with other numbers; for weighted sums only the columns must match, not the
-    weights. All others come or go.
+    A rule is kept if the other tree has one that reads the same. It is changed if the other has one on the same
+    columns, the same sides and the same categories, with other numbers; for weighted sums only the columns must match,
+    not the weights. All others are dropped or added.
     """
     old, new = positive_rules(before), positive_rules(after)
     partner: dict[int, int] = {}

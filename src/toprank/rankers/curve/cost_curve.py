@@ -30,7 +30,7 @@ from toprank.rankers.curve.curve_ranker import OF_VALIDATION, Calls, CurveRanker
 from toprank.rankers.curve.path import (
     CurvePoint,
     FitTree,
-    Follower,
+    PathFitter,
     Start,
     fit_start,
     order_of,
@@ -41,8 +41,9 @@ from toprank.rankers.curve.path import (
 )
 from toprank.rankers.curve.selection import ROUNDING, Selection
 from toprank.rankers.curve.threshold_moves import DensePath, Place, ThresholdMoves
+from toprank.rankers.growth import CV
 from toprank.rankers.progress import progress
-from toprank.rankers.unseen import Unseen, held_out_folds
+from toprank.rankers.unseen import Unseen, has_folds, held_out_folds, pruning_folds
 from toprank.tree.structure import Tree
 from toprank.words.counts import plural
 
@@ -119,7 +120,7 @@ class CurveFolds:
             part, matrix = subset(self.data, inside, self.base), self.data.X[held_out]
             fit = self.fitter(part)
             base = fit_start(self.base, start, float(ratios[base_point]), fit)
-            path = Follower(fit, self.path_max_iter).same_path(base, ratios, base_point)
+            path = PathFitter(fit, self.path_max_iter).same_path(base, ratios, base_point)
             between = np.zeros((len(places), len(held_out)), bool)
             if places:
                 trees = ThresholdMoves.from_trees(path, part, Threads())
@@ -169,11 +170,14 @@ class CostOptimalCurve(CurveRanker):
     alphas : list of float or None, default (0.3, 1, 3, 10)
         Values of `alpha`, likewise.
     cv : int, splitter or None, default 5
-        Folds for that choice and for the figures that `select` uses; None: no folds.
+        Folds for that choice and for the figures that `select` uses; an int means stratified folds. 0: figures of the
+        training data only, and that choice uses 5 folds.
+    categorical_features, keep_columns
+        As in `MetaAP`.
     budget : int, float or None
         Cases (int) or share of cases (float) that `predict` flags, by the ranking; None: it returns the label of the
         base point.
-    categorical_features, keep_columns, pos_label, n_jobs
+    pos_label, n_jobs
         As in `MetaAP`.
     random_state : int, RandomState or None
         Seed of the folds and of random starts of the base tree, fixed for None.
@@ -194,7 +198,7 @@ class CostOptimalCurve(CurveRanker):
         The choice stored by `with_choice`, else None.
     oof_decision_function_ : float64 array of shape (n,) or None
         Score of each training row by the curve fitted on the other folds, which has as many costs, so that its
-        scores are on the scale of `decision_function`; NaN for rows in no fold. None without folds, with
+        scores are on the scale of `decision_function`; NaN for rows in no fold. None with cv=0, with
         validation data, and after loading a file.
     oof_fold_ : int64 array of shape (n,) or None
         Fold in which each row was held out, the last one if there are several; -1 for rows in no fold.
@@ -231,7 +235,7 @@ class CostOptimalCurve(CurveRanker):
         "path_max_iter": [Interval(Integral, 1, None, closed="left")],
         "depths": ["array-like", None],
         "alphas": ["array-like", None],
-        "cv": [Interval(Integral, 2, None, closed="left"), "cv_object"],
+        "cv": CV,
         "random_state": ["random_state"],
         "verbose": ["verbose"],
     }
@@ -252,14 +256,12 @@ class CostOptimalCurve(CurveRanker):
     random_state: Any = None
     verbose: int = 0
 
-    _judges_points = True  # False if only the ranking is needed: no curves are fitted out of fold
-
     # --- fitting ------------------------------------------------------------------------------------------------
 
     def _fit_model(self, data: BinnedCases, threads: Threads) -> Unseen | None:
         validation = self._read_validation()
         base = self._plain_base()
-        made = [] if self.cv is None else held_out_folds(data, self.cv, self.random_state, len(data.X))
+        made = held_out_folds(data, pruning_folds(self.cv), self.random_state, len(data.X))
         parts = [(fold.inside, fold.held_out) for fold in made]
         folds = CurveFolds(data, parts, base, lambda part: self._fitter(part, Threads()), self.path_max_iter, threads,
                            bool(self.verbose))  # fmt: skip
@@ -267,8 +269,8 @@ class CostOptimalCurve(CurveRanker):
         start = self._choose_start(folds, ratio)
         self.max_depth_, self.alpha_ = start.max_depth, start.alpha
         first = fit_start(base, start, ratio, self._fitter(data, threads))
-        follower = Follower(self._fitter(data, threads), self.path_max_iter)
-        ratios, trees, base_point = follower.both_ways(first, ratio, self.cost_factor, threads)
+        fitter = PathFitter(self._fitter(data, threads), self.path_max_iter)
+        ratios, trees, base_point = fitter.both_ways(first, ratio, self.cost_factor, threads)
         path = DensePath.from_trees(trees, ratios, data, self.max_point_gap, threads)
         self.base_point_ = int(np.flatnonzero(~path.is_between)[base_point])
         seen = Calls(data.is_positive, data.weight, *_calls(path.trees, path.is_between, data.X, threads))
@@ -294,9 +296,9 @@ class CostOptimalCurve(CurveRanker):
         if len(tried) == 1:
             return tried[0]
         if not len(folds):
-            reason = "cv is None" if self.cv is None else "the data have too few cases of a class for folds"
             raise InputError(
-                f"CostOptimalCurve needs folds to choose among {len(tried)} pairs of depth and alpha, but {reason}. "
+                f"CostOptimalCurve needs folds to choose among {len(tried)} pairs of depth and alpha, but the data "
+                "have too few cases of a class for them. "
                 "Hint: give one depth and one alpha, as depths=[3], alphas=[1], or None for those of the base."
             )
         costs = folds.costs(tried, ratio)
@@ -305,11 +307,11 @@ class CostOptimalCurve(CurveRanker):
         return tried[int(np.argmin(costs))]
 
     def _out_of_fold(self, folds: CurveFolds, start: Start, path: DensePath, base_point: int) -> Calls | None:
-        """Return the labels of each fold's cases by curves fitted on the other folds; None without folds.
+        """Return the labels of each fold's cases by curves fitted on the other folds; None without folds or with cv=0.
 
         A tree with a single leaf gives every case its label, whatever the trees of the folds do.
         """
-        if not len(folds) or not self._judges_points:
+        if not len(folds) or not has_folds(self.cv):
             return None
         at_costs = ~path.is_between
         votes, score, between = folds.votes(start, path.ratios[at_costs], base_point, path.places)

@@ -19,7 +19,7 @@ from toprank.metrics import average_precision
 from toprank.rankers.base import RANKER_CONSTRAINTS
 from toprank.rankers.cost.tao_tree import TAOTree
 from toprank.rankers.curve.curve_ranker import OF_VALIDATION, Calls, CurveRanker
-from toprank.rankers.curve.path import Follower, Start, fit_start
+from toprank.rankers.curve.path import PathFitter, Start, fit_start
 from toprank.rankers.ensemble.forest import COLUMNS_DRAWN, ROWS_DRAWN, draw_bootstrap
 from toprank.rankers.progress import progress
 from toprank.rankers.unseen import Unseen
@@ -65,10 +65,12 @@ class CostOptimalForest(CurveRanker):
         penalty `alpha` of the base.
     max_features : {"sqrt", "log2"}, int, float or None, default None
         Columns drawn at random per member: a number, or a share; None = all.
+    categorical_features, keep_columns
+        As in `MetaAP`.
     budget : int, float or None
         Cases (int) or share of cases (float) that `predict` flags, by the ranking; None: it returns the label of the
         base point.
-    categorical_features, keep_columns, pos_label
+    pos_label
         As in `MetaAP`.
     n_jobs : int or None
         Members fitted in parallel; the results do not depend on it.
@@ -178,7 +180,7 @@ class CostOptimalForest(CurveRanker):
             return tree._fit_prepared(drawn, self, Threads())
 
         first = fit_start(base, Start(base.max_depth, base.alpha), ratio, fit)
-        _, path, at = Follower(fit, self.path_max_iter).both_ways(first, ratio, self.cost_factor, Threads())
+        _, path, at = PathFitter(fit, self.path_max_iter).both_ways(first, ratio, self.cost_factor, Threads())
         # Keep only what votes and explanations need: a fitted tree holds much more, such as the fits of its nodes.
         return Member(
             [tree.tree_ for tree in path],

@@ -55,7 +55,7 @@ class Calls:
 
     def points(self, ratios: np.ndarray) -> OperatingPoints:
         """Return the mistakes of the models, which were fitted at these costs."""
-        return OperatingPoints.of_labels(
+        return OperatingPoints.from_labels(
             self.is_positive, self.called, cost_ratio=ratios, sample_weight=self.weight, pos_label=True
         )
 
@@ -329,7 +329,7 @@ class CurveRanker(Ensemble):
         >>> from toprank import CostOptimalCurve
         >>> from toprank.datasets import make_audit
         >>> data = make_audit(2000, random_state=0)
-        >>> curve = CostOptimalCurve(depths=[2], alphas=[3], cv=None).fit(data.X, data.y)
+        >>> curve = CostOptimalCurve(depths=[2], alphas=[3], cv=0).fit(data.X, data.y)
         >>> int(curve.at(k=60).predict(data.X).sum()) <= 60
         True
         """

@@ -17,8 +17,8 @@ from toprank.errors import InputError
 from toprank.metrics import OperatingPoints
 from toprank.rankers.cost.tao_tree import DEEPEST, TAOTree
 from toprank.tree.tao.problem import WEIGHT_BITS
-from toprank.words.numbers import EXACT_DIGITS, number_text
-from toprank.words.wording import SHORT
+from toprank.words.numbers import EXACT_DIGITS, bound_decimal, decimal_text
+from toprank.words.wording import PLAIN, SHORT
 
 
 class ThresholdMove(NamedTuple):
@@ -38,7 +38,7 @@ class ThresholdMove(NamedTuple):
 
     def __str__(self) -> str:
         for digits in range(SHORT.digits, EXACT_DIGITS + 1):
-            before, after = number_text(self.before, digits), number_text(self.after, digits)
+            before, after = (decimal_text(bound_decimal(each, digits), PLAIN) for each in (self.before, self.after))
             if before != after:
                 break
         return f"the tree of point {self.point} with a threshold moved from {before} to {after}"
@@ -134,7 +134,7 @@ def fit_start(base: TAOTree, start: Start, ratio: float, fit: FitTree) -> TAOTre
 
 
 @dataclass(frozen=True)
-class Follower:
+class PathFitter:
     """Fits the trees of a path, each with a warm start from its neighbour.
 
     Attributes

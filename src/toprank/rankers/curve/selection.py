@@ -24,7 +24,7 @@ from toprank.words.numbers import percent_text
 LEVEL = 0.95
 NUMBER = int | float | np.integer | np.floating
 FIGURES = ("false_positive_rate", "recall", "precision", "alerts", "cost")
-WISHES = ("max_fpr", "k", "cost_ratio", "min_recall")
+TARGETS = ("max_fpr", "k", "cost_ratio", "min_recall")
 AS_GOOD = 0.98
 """A cut with at least this share of the hits of the best cut counts as equally good."""
 
@@ -154,13 +154,14 @@ class Cut:
     hits: float
     whole_hits: float
 
-    def __str__(self) -> str:
+    def text(self, n_taken: float) -> str:
+        """Return which alerts of the tree are taken, in words, and what that gains; `n_taken` says how many are."""
         instead = (
             "no tree has that few"
             if math.isnan(self.whole_hits)
             else f"{self.hits:,.0f} hits expected, {self.whole_hits:,.0f} from the best whole tree that fits"
         )
-        return f"the first of its {self.n_alerts:,.0f} alerts, by the ranking of the curve: {instead}"
+        return f"the top {n_taken:,.0f} of its {self.n_alerts:,.0f} alerts, as ranked by the curve: {instead}"
 
 
 @dataclass(frozen=True, eq=False)
@@ -211,7 +212,7 @@ class Selection:
         """Return the choice as arrays for a file."""
         figures = [getattr(self, name) for name in FIGURES]
         arrays = {"selection": np.array([self.position, *(end for f in figures for end in (f.value, f.low, f.high))]),
-                  "selection_wish": np.array(self.target)}  # fmt: skip
+                  "selection_target": np.array(self.target)}  # fmt: skip
         return arrays if self.cut is None else arrays | {"selection_cut": np.array(astuple(self.cut), np.float64)}
 
     @classmethod
@@ -230,7 +231,7 @@ class Selection:
                 raise InputError("The model's choice has an invalid cut of its alerts.")
             cut = Cut(*values)
         named: dict[str, Any] = dict(zip(FIGURES, figures, strict=True))
-        return cls(int(position), path[int(position)], str(arrays["selection_wish"]), judged_by, cut=cut, **named)
+        return cls(int(position), path[int(position)], str(arrays["selection_target"]), judged_by, cut=cut, **named)
 
     def __str__(self) -> str:
         n_leaves = self.tree.n_leaves_
@@ -239,7 +240,7 @@ class Selection:
             trained = str(self.point.moved)
         return "\n".join([
             f"{self.target}: point {self.position}, {n_leaves} {'leaf' if n_leaves == 1 else 'leaves'}, {trained}",
-            *([] if self.cut is None else [str(self.cut)]),
+            *([] if self.cut is None else [self.cut.text(self.alerts.value)]),
             f"by {self.judged_by}: {_in_words(self.recall)} of the positives found, "
             f"{_in_words(self.false_positive_rate)} of the negatives flagged",
             f"about {self.alerts.value:,.0f} alerts ({self.alerts.low:,.0f} to {self.alerts.high:,.0f}) among as many "
@@ -285,13 +286,13 @@ def choose(
     """
     asked = {name: value for name, value in targets.items() if value is not None}
     if len(asked) > 1 or not (asked or max_leaves is not None):
-        got = ", ".join(asked) or "nothing"
+        got = f"Got {', '.join(asked)}" if asked else "None was given"
         raise InputError(
-            f"{owner} needs one of {', '.join(WISHES)}, or max_leaves, which goes with any of them; "
-            f"got {got}. Hint: select(max_fpr=0.05), select(k=200), select(cost_ratio=0.1, max_leaves=4)."
+            f"{owner} needs one of {', '.join(TARGETS)}; max_leaves can be combined with any of them, or be given "
+            f"alone. {got}. Hint: select(max_fpr=0.05), select(k=200), select(cost_ratio=0.1, max_leaves=4)."
         )
     name, value = next(iter(asked.items()), ("cost_ratio", base_ratio))
-    whole = found = _Offers.of_points(points, n_cases)
+    whole = found = _Offers.from_points(points, n_cases)
     if name == "k":
         k = _check_budget(owner, value, n_cases)
         target = f"at most {'1 alert' if k == 1 else f'{k:,.0f} alerts'} among {n_cases:,.0f} cases"
@@ -351,7 +352,7 @@ class _Offers:
     threshold: np.ndarray
 
     @classmethod
-    def of_points(cls, points: OperatingPoints, n_cases: float) -> _Offers:
+    def from_points(cls, points: OperatingPoints, n_cases: float) -> _Offers:
         """All trees, whole."""
         scale = n_cases / (points.positives + points.negatives)
         hits = scale * (points.positives - points.false_negatives)
@@ -394,7 +395,7 @@ def _check_budget(owner: str, value: Any, n_cases: float) -> float:
         return cases_of_budget(value, n_cases, 0.0)
     except (TypeError, ValueError):
         raise InputError(
-            f"{owner} needs as k an int, the number of alerts, or a share between 0 and 1, got {value!r}."
+            f"k of {owner} must be an int (number of alerts) or a share between 0 and 1, got {value!r}."
         ) from None
 
 

@@ -37,10 +37,12 @@ class MetaAPForest(Forest):
         Rows drawn per tree: a number, or a share; None = as many as there are.
     min_samples_leaf, min_samples_split, min_gain, max_leaf_nodes, smoothing, smoothing_strength, splitter, max_bins
         As in `MetaAP`.
-    categorical_features, keep_columns, cat_smooth, min_data_per_group, budget, pos_label
+    categorical_features, cat_smooth, min_data_per_group
         As in `MetaAP`.
     max_cat_threshold : int or None, default 32
         As in `MetaAP`; nobody reads all conditions of many trees, so the limit is higher.
+    keep_columns, budget, pos_label
+        As in `MetaAP`.
     n_jobs : int or None
         Trees grown in parallel; the results do not depend on it.
     random_state : int, RandomState or None

@@ -51,15 +51,19 @@ class RankingTree(TreeRanker):
         Most conditions on a path; None = no limit.
     min_samples_leaf : int, default 5
         Minimum weight of a leaf.
-    min_samples_split, min_gain, smoothing, smoothing_strength, splitter, max_bins
-        As in `MetaAP`; here by default rates are m-estimates, with a strength of 2 cases.
+    min_samples_split, min_gain
+        As in `MetaAP`.
     max_leaf_nodes : int or None
         Grow best first up to this number of leaves.
-    categorical_features, cat_smooth, min_data_per_group, max_cat_threshold, keep_columns, budget, pos_label, n_jobs
+    smoothing, smoothing_strength
+        As in `MetaAP`; here by default rates are m-estimates, with a strength of 2 cases.
+    splitter, max_bins, categorical_features, cat_smooth, min_data_per_group, max_cat_threshold
         As in `MetaAP`.
     monotonic_cst : array-like of -1, 0, 1 per column, dict of names, or None
         Number columns in which the score must be monotone, as in scikit-learn: 1 = it never falls as the column rises,
         -1 = it never rises. Needs leaf_score="constant", as other scores depend on distances and votes.
+    keep_columns, budget, pos_label, n_jobs
+        As in `MetaAP`.
     cv : int, splitter or iterable of splits, default 5
         Folds for the hit rates of new cases; 0 = training rates only.
     random_state : int, RandomState or None

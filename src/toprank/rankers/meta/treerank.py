@@ -96,7 +96,7 @@ class TreeRank(MetaRanker):
         only, and ccp_alpha="cv" uses 5 folds.
     min_samples_leaf, min_samples_split, min_gain, max_leaf_nodes, smoothing, smoothing_strength, splitter, max_bins
         As in `MetaAP`.
-    categorical_features, keep_columns, cat_smooth, min_data_per_group, max_cat_threshold, budget, pos_label, n_jobs
+    categorical_features, cat_smooth, min_data_per_group, max_cat_threshold, keep_columns, budget, pos_label, n_jobs
         As in `MetaAP`.
     random_state : int, RandomState or None
         Seed of the folds of ccp_alpha="cv" and of the rows of leaf_order="held-out", fixed for None.
@@ -324,7 +324,7 @@ class TreeRank(MetaRanker):
         check_is_fitted(self)
         ends = np.flatnonzero(self.tree_.is_leaf)
         place = self.tree_.leaf[ends]
-        return RocCurve.of_cells(
+        return RocCurve.from_cells(
             np.bincount(place, self.tree_.positive[ends]), np.bincount(place, self.tree_.negative[ends])
         )
 

@@ -54,13 +54,13 @@ class LocalGammaKNN(NeighbourRanker):
     min_positives : int, default 5
         A cluster with fewer positives to tune on, or without negatives, takes the gamma of all cases together. The
         thesis has no such limit (1): single positives then decide the gamma of a cluster.
-    scoring, max_gamma
-        See `GammaKNN`.
-    metric, scaling, category_distance, algorithm, budget, pos_label, categorical_features, keep_columns
+    scoring, max_gamma, metric, scaling, category_distance, algorithm
         See `GammaKNN`.
     cv : int, splitter, iterable of splits or None, default None
         Folds in which the whole model is refitted to estimate the hit rates of new cases, 5 for None, none for 0:
         scores depend on the gammas, so the cases that these were tuned on would be too optimistic.
+    budget, pos_label, categorical_features, keep_columns
+        See `GammaKNN`.
     random_state : int, RandomState or None
         Seed of clusters, folds and the approximate search, fixed for None.
     n_jobs : int or None

@@ -26,7 +26,7 @@ LEAST_OVERLAP = 0.5
 ROUNDING = 1e-9
 """Points that differ by less are the same: another scale leaves rounding errors."""
 
-ORDER = ("dropped", "added", "points", "conditions", "same")
+ORDER = ("dropped", "added", "changed", "kept")
 
 
 @dataclass(frozen=True)
@@ -37,13 +37,24 @@ class RuleChange:
     ----------
     before, after : Flag or None
         Points of both are on the scale of the later version.
-    kind : {"dropped", "added", "points", "conditions", "same"}
-        "points": the same conditions with other points. "conditions": other bounds or categories of the same columns.
     """
 
     before: Flag | None
     after: Flag | None
-    kind: str
+
+    @property
+    def kind(self) -> str:
+        """One of "dropped", "added", "changed" (other points or conditions) and "kept"."""
+        if self.before is None or self.after is None:
+            return "added" if self.before is None else "dropped"
+        is_kept = points_text(self.before.points) == points_text(self.after.points) and not self.has_other_conditions
+        return "kept" if is_kept else "changed"
+
+    @property
+    def has_other_conditions(self) -> bool:
+        """Whether both versions have the rule, with other bounds or categories of the same columns."""
+        old, new = self.before, self.after
+        return old is not None and new is not None and _conditions(old) != _conditions(new)
 
     @property
     def text(self) -> str:
@@ -56,7 +67,7 @@ class RuleChange:
         points = points_text(new.points)
         if points != points_text(old.points):
             points += f" instead of {points_text(old.points)}"
-        if self.kind != "conditions":
+        if not self.has_other_conditions:
             return f"{points}: {new.text()}"
         earlier = {condition.column.name: condition for condition in old.conditions}
         differing = [
@@ -121,7 +132,7 @@ class PointsChange:
 
 
 def rule_changes(before: Flags, after: Flags, holds_before: np.ndarray, holds_after: np.ndarray) -> list[RuleChange]:
-    """Return the rules of both versions beside each other: dropped, added, with other points, other conditions, same.
+    """Return the rules of both versions beside each other: dropped, added, with other points, other conditions, kept.
 
     Points are on one scale; `holds_before` and `holds_after`, bool (n, n_rules), say for which of the same cases the
     rules hold.
@@ -145,16 +156,11 @@ def rule_changes(before: Flags, after: Flags, holds_before: np.ndarray, holds_af
     for _, i, j in sorted(similar):
         if i not in moved and j not in moved.values():
             moved[i] = j
-    kept = [
-        (i, j, "same" if points_text(before[i].points) == points_text(after[j].points) else "points")
-        for i, j in partner.items()
-    ]
-    kept += [(i, j, "conditions") for i, j in moved.items()]
-    found = [RuleChange(before[i], after[j], kind) for i, j, kind in sorted(kept)]
-    found += [RuleChange(flag, None, "dropped") for i, flag in enumerate(before) if i not in partner | moved]
-    taken = {*partner.values(), *moved.values()}
-    found += [RuleChange(None, flag, "added") for j, flag in enumerate(after) if j not in taken]
-    return sorted(found, key=lambda change: ORDER.index(change.kind))
+    partner |= moved
+    found = [RuleChange(before[i], after[j]) for i, j in sorted(partner.items())]
+    found += [RuleChange(flag, None) for i, flag in enumerate(before) if i not in partner]
+    found += [RuleChange(None, flag) for j, flag in enumerate(after) if j not in partner.values()]
+    return sorted(found, key=lambda change: (ORDER.index(change.kind), change.has_other_conditions))
 
 
 def _conditions(flag: Flag) -> Hashable:

@@ -15,7 +15,7 @@ from toprank.errors import InputError
 from toprank.tree.structure import Tree
 from toprank.tree.tao.logistic import LinearFit
 from toprank.tree.tao.problem import CostProblem
-from toprank.tree.tao.splits import Candidate, Care, Split, sum_split
+from toprank.tree.tao.splits import Candidate, ReducedProblem, Split, sum_split
 
 
 class AlternatingTree:
@@ -114,13 +114,13 @@ class AlternatingTree:
                 reached[self.left[node]], reached[self.right[node]] = reached[node][is_left], reached[node][~is_left]
         return reached
 
-    def care_points(self, problem: CostProblem, node: int, rows: np.ndarray) -> Care:
+    def reduced_problem(self, problem: CostProblem, node: int, rows: np.ndarray) -> ReducedProblem:
         """The reduced problem of an inner node reached by these rows (theorem 4.1)."""
         children = int(self.left[node]), int(self.right[node])
         at_left, at_right = problem.threads.run(partial(self.labels, problem, rows), children)
         saving = problem.cost[rows, at_right] - problem.cost[rows, at_left]
         cares = saving != 0
-        return Care(rows[cares], saving[cares])
+        return ReducedProblem(rows[cares], saving[cares])
 
     def cost(self, problem: CostProblem) -> int:
         """Cost of the labels of all rows, in units of cost."""
@@ -213,9 +213,9 @@ def to_tree(tree: AlternatingTree, problem: CostProblem) -> Tree:
     positive = np.array([mass[rows[is_positive[rows]]].sum() for rows in reached])
     gain = np.zeros(len(tree))
     for node in np.flatnonzero(tree.left >= 0).tolist():
-        care = tree.care_points(problem, node, reached[node])
-        saved = int(care.saving[tree.goes_left(problem, node, care.rows)].sum())
-        gain[node] = max(saved - care.one_way[0], 0) * problem.unit
+        reduced = tree.reduced_problem(problem, node, reached[node])
+        saved = int(reduced.saving[tree.goes_left(problem, node, reduced.rows)].sum())
+        gain[node] = max(saved - reduced.one_way[0], 0) * problem.unit
     is_inner = nodes["kind"] != LEAF
     blank = np.full(len(tree), np.nan)
     return Tree(

@@ -16,7 +16,15 @@ from toprank._core.dtypes import CATEGORY
 from toprank.tree.tao.alternating_tree import AlternatingTree
 from toprank.tree.tao.logistic import LinearFit
 from toprank.tree.tao.problem import CostProblem
-from toprank.tree.tao.splits import NEWTON_STEPS, Candidate, Care, Split, best_axis, fitted_sum, numeric_candidate
+from toprank.tree.tao.splits import (
+    NEWTON_STEPS,
+    Candidate,
+    ReducedProblem,
+    Split,
+    best_axis,
+    fitted_sum,
+    numeric_candidate,
+)
 
 STEPS_FROM_A_NEIGHBOUR = 2
 """Newton steps per visit of a node with a warm start from a tree at another cost: its direction is nearly right, the
@@ -48,24 +56,28 @@ def idle_label(problem: CostProblem, rows: np.ndarray, taken: int) -> int:
 
 
 def best_candidate(
-    problem: CostProblem, care: Care, current: Split, start: LinearFit | None, max_steps: int = NEWTON_STEPS
+    problem: CostProblem,
+    reduced: ReducedProblem,
+    current: Split,
+    start: LinearFit | None,
+    max_steps: int = NEWTON_STEPS,
 ) -> tuple[Candidate, LinearFit | None]:
     """The condition that lowers a node's part of the objective most, and the warm start of the next fit.
 
     Candidates: all rows to one child; the current condition with its best threshold; the best condition on one column;
     and the direction of a weighted L1 logistic regression with its best threshold. Ties go to the first.
     """
-    saved, split = care.one_way
+    saved, split = reduced.one_way
     found: list[Candidate | None] = [Candidate(split, saved)]
     if current.kind != CATEGORY and current.norm > 0:
-        found.append(numeric_candidate(problem, care, current))
-    found.append(best_axis(problem, care))
+        found.append(numeric_candidate(problem, reduced, current))
+    found.append(best_axis(problem, reduced))
     if problem.is_oblique:
-        fitted = fitted_sum(problem, care, start, max_steps)
+        fitted = fitted_sum(problem, reduced, start, max_steps)
         if fitted is not None:
             split_along, start = fitted
             if split_along is not None:
-                found.append(numeric_candidate(problem, care, split_along))
+                found.append(numeric_candidate(problem, reduced, split_along))
 
     def worth(candidate: Candidate) -> float:
         return candidate.judged * problem.unit - problem.alpha * candidate.split.norm
@@ -167,23 +179,23 @@ class Alternation:
     def _look(self, node: int, rows: np.ndarray) -> NodeSearch:
         """The best condition of a node, if it is better than the current one."""
         problem, tree = self.problem, self.tree
-        care, current = tree.care_points(problem, node, rows), tree.splits[node]
+        reduced, current = tree.reduced_problem(problem, node, rows), tree.splits[node]
         assert current is not None
-        key = _key(care)
+        key = _key(reduced)
         if key == self._seen[node]:  # already solved, with the same result
             return NodeSearch(key, fit=tree.fits[node])
-        saved_now = int(care.saving[tree.goes_left(problem, node, care.rows)].sum())
-        candidate, fit = best_candidate(problem, care, current, tree.fits[node], self._max_steps[node])
+        saved_now = int(reduced.saving[tree.goes_left(problem, node, reduced.rows)].sum())
+        candidate, fit = best_candidate(problem, reduced, current, tree.fits[node], self._max_steps[node])
         saved = candidate.saved - saved_now
         gain = saved * problem.unit - problem.alpha * (candidate.split.norm - current.norm)
         if not gain > NEGLIGIBLE * self.objective_path[-1]:
             return NodeSearch(key, fit=fit)
         if candidate.swaps:  # the same problem with swapped children
-            key = _key(Care(care.rows, -care.saving))
+            key = _key(ReducedProblem(reduced.rows, -reduced.saving))
         return NodeSearch(key, candidate, fit, saved)
 
 
-def _key(care: Care) -> bytes:
-    digest = hashlib.blake2b(care.rows.tobytes(), digest_size=16)
-    digest.update(care.saving.tobytes())
+def _key(reduced: ReducedProblem) -> bytes:
+    digest = hashlib.blake2b(reduced.rows.tobytes(), digest_size=16)
+    digest.update(reduced.saving.tobytes())
     return digest.digest()

@@ -74,13 +74,13 @@ class Split:
 
 
 @dataclass(frozen=True, eq=False)
-class Care:
+class ReducedProblem:
     """The reduced problem of a node.
 
     Attributes
     ----------
     rows : int64 array of shape (m,)
-        Care points, ascending.
+        Care points, ascending: the rows whose cost depends on which way they go..
     saving : int64 array of shape (m,)
         What a row saves in the left child over the right one, never 0; in units of cost.
     """
@@ -160,7 +160,7 @@ def best_threshold(
     return int(saved.max()) + max(missing, 0), threshold, low_left, missing_left
 
 
-def numeric_candidate(problem: CostProblem, care: Care, split: Split) -> Candidate | None:
+def numeric_candidate(problem: CostProblem, reduced: ReducedProblem, split: Split) -> Candidate | None:
     """The best threshold of a condition on one column or on a weighted sum; None if it splits nothing.
 
     If numbers of a sum have missing values, either the means replace them, or all rows with a missing value go to one
@@ -172,7 +172,7 @@ def numeric_candidate(problem: CostProblem, care: Care, split: Split) -> Candida
         tried = [replace(split, fill=problem.rows.means[split.columns])]
         if problem.rows.has_missing[split.columns[split.codes < 0]].any():
             tried.append(replace(split, fill=np.where(split.codes < 0, np.nan, 0.0)))
-    found = [_thresholded(values_of(problem, each, care.rows), care, each) for each in tried]
+    found = [_thresholded(values_of(problem, each, reduced.rows), reduced, each) for each in tried]
     return max((each for each in found if each is not None), key=lambda each: each.saved, default=None)
 
 
@@ -186,9 +186,9 @@ def values_of(problem: CostProblem, split: Split, rows: np.ndarray) -> np.ndarra
     return problem.rows.sums(rows, split.columns, split.codes, split.weights, split.fill, problem.threads)
 
 
-def _thresholded(value: np.ndarray, care: Care, split: Split) -> Candidate | None:
+def _thresholded(value: np.ndarray, reduced: ReducedProblem, split: Split) -> Candidate | None:
     """The best threshold along the number used by a condition."""
-    found = best_threshold(value, care.saving, is_sum=split.columns is not None)
+    found = best_threshold(value, reduced.saving, is_sum=split.columns is not None)
     if found is None:
         return None
     saved, threshold, low_left, missing_left = found
@@ -196,19 +196,19 @@ def _thresholded(value: np.ndarray, care: Care, split: Split) -> Candidate | Non
     return Candidate(split, saved, not low_left)
 
 
-def best_axis(problem: CostProblem, care: Care) -> Candidate | None:
+def best_axis(problem: CostProblem, reduced: ReducedProblem) -> Candidate | None:
     """The condition on one column that saves most, over all columns and cuts; ties go to the first column."""
     rows = problem.rows
 
     def best_cut(feature: int) -> tuple[float, int, bool]:
-        code, n_codes = rows.codes[feature][care.rows].astype(np.int32, copy=False), rows.n_codes[feature]
+        code, n_codes = rows.codes[feature][reduced.rows].astype(np.int32, copy=False), rows.n_codes[feature]
         if rows.is_categorical[feature]:
             if problem.categories.cat_smooth is not None:
-                return choose_levels(problem, care, feature).judged, 0, True
+                return choose_levels(problem, reduced, feature).judged, 0, True
             # The best subset: each category goes to the child that is better for it.
-            return int(np.maximum(_sums_by_code(code, care.saving, n_codes + 1), 0).sum()), 0, True
+            return int(np.maximum(_sums_by_code(code, reduced.saving, n_codes + 1), 0).sum()), 0, True
         scratch = np.empty((2, n_codes + 1), np.int64)
-        return best_code_cut(code, care.saving, n_codes, scratch[0], scratch[1])
+        return best_code_cut(code, reduced.saving, n_codes, scratch[0], scratch[1])
 
     best: tuple[float, int, int, bool] | None = None
     for feature, (saved, cut, low_left) in enumerate(problem.threads.run(best_cut, range(len(rows.codes)))):
@@ -218,13 +218,13 @@ def best_axis(problem: CostProblem, care: Care) -> Candidate | None:
         return None
     saved, feature, cut, low_left = best
     if not rows.is_categorical[feature]:
-        return _cut_at(problem, care, feature, cut, low_left, int(saved))
+        return _cut_at(problem, reduced, feature, cut, low_left, int(saved))
     if problem.categories.cat_smooth is None:
-        return Candidate(_subset_split(rows.codes[feature], rows.n_codes[feature], feature, care), int(saved))
-    return choose_levels(problem, care, feature)
+        return Candidate(_subset_split(rows.codes[feature], rows.n_codes[feature], feature, reduced), int(saved))
+    return choose_levels(problem, reduced, feature)
 
 
-def choose_levels(problem: CostProblem, care: Care, feature: int) -> Candidate:
+def choose_levels(problem: CostProblem, reduced: ReducedProblem, feature: int) -> Candidate:
     """The condition on a categorical column: each level goes to the child that is better for it, rare ones are pooled.
 
     The saving of a level per case is shrunk towards the mean of all care points by `cat_smooth` cases, and one side has
@@ -232,10 +232,10 @@ def choose_levels(problem: CostProblem, care: Care, feature: int) -> Candidate:
     half measures the saving, both ways, with the coins of `toprank.tree.categories`.
     """
     search, n_codes = problem.categories, problem.rows.n_codes[feature]
-    code = problem.rows.codes[feature][care.rows]
-    cases = problem.rows.weight[care.rows] * problem.rows.unit
-    sides = care.saving > 0, care.saving < 0
-    sums = np.array([_sums_by_code(code[side], care.saving[side], n_codes + 1) for side in sides])
+    code = problem.rows.codes[feature][reduced.rows]
+    cases = problem.rows.weight[reduced.rows] * problem.rows.unit
+    sides = reduced.saving > 0, reduced.saving < 0
+    sums = np.array([_sums_by_code(code[side], reduced.saving[side], n_codes + 1) for side in sides])
     counts = np.array([np.bincount(code[side], cases[side], n_codes + 1) for side in sides])
     present = np.flatnonzero(counts.sum(axis=0))
     is_rare = counts.sum(axis=0)[present] < search.min_data_per_group
@@ -307,24 +307,26 @@ def _sums_by_code(code: np.ndarray, value: np.ndarray, n_codes: int) -> np.ndarr
     return sums
 
 
-def _subset_split(codes: np.ndarray, n_codes: int, feature: int, care: Care) -> Split:
+def _subset_split(codes: np.ndarray, n_codes: int, feature: int, reduced: ReducedProblem) -> Split:
     """The best subset of categories; those without care points go to the heavier side."""
-    code = codes[care.rows]
-    sums, mass = (_sums_by_code(code, value, 256) for value in (care.saving, np.abs(care.saving)))
+    code = codes[reduced.rows]
+    sums, mass = (_sums_by_code(code, value, 256) for value in (reduced.saving, np.abs(reduced.saving)))
     goes_left = sums > 0
     goes_left[mass == 0] = 2 * mass[goes_left].sum() >= mass.sum()
     goes_left[n_codes:] = goes_left[n_codes]  # unseen codes count as missing values
     return Split(CATEGORY, 1.0, feature, missing_left=bool(goes_left[n_codes]), categories=goes_left)
 
 
-def _cut_at(problem: CostProblem, care: Care, feature: int, cut: int, low_left: bool, saved: int) -> Candidate:
+def _cut_at(
+    problem: CostProblem, reduced: ReducedProblem, feature: int, cut: int, low_left: bool, saved: int
+) -> Candidate:
     """A condition on a number, with a short threshold between the care points on both sides."""
-    code, value = problem.rows.codes[feature][care.rows], problem.rows.X[care.rows, feature]
+    code, value = problem.rows.codes[feature][reduced.rows], problem.rows.X[reduced.rows, feature]
     n_codes = problem.rows.n_codes[feature]
     is_low, is_high, is_missing = code <= cut, (code > cut) & (code < n_codes), code == n_codes
     threshold = float(short_between(value[is_low].max(), value[is_high].min())) if is_high.any() else np.inf
-    missing = int(care.saving[is_missing].sum())
-    mass = np.abs(care.saving)
+    missing = int(reduced.saving[is_missing].sum())
+    mass = np.abs(reduced.saving)
     missing_left = missing > 0 if missing else low_left == bool(mass[is_low].sum() >= mass[is_high].sum())
     if not is_high.any() and not missing:
         missing_left = not low_left  # the cut separates missing values from the others
@@ -333,7 +335,7 @@ def _cut_at(problem: CostProblem, care: Care, feature: int, cut: int, low_left: 
 
 
 def fitted_sum(
-    problem: CostProblem, care: Care, start: LinearFit | None, max_steps: int = NEWTON_STEPS
+    problem: CostProblem, reduced: ReducedProblem, start: LinearFit | None, max_steps: int = NEWTON_STEPS
 ) -> tuple[Split | None, LinearFit] | None:
     """Direction of a weighted L1 logistic regression on the care points; its threshold is not set yet.
 
@@ -341,10 +343,10 @@ def fitted_sum(
     if all weights are on one categorical column: `best_axis` knows the best condition on it.
     """
     feature, code, _, standard = problem.rows.standard
-    prefers_right = care.saving < 0
+    prefers_right = reduced.saving < 0
     if len(feature) == 0 or prefers_right.all() or not prefers_right.any():
         return None
-    rows, weight = care.rows, np.abs(care.saving) * problem.unit
+    rows, weight = reduced.rows, np.abs(reduced.saving) * problem.unit
     if len(rows) > FIT_ROWS:
         chosen = np.sort(np.random.default_rng(0).choice(len(rows), FIT_ROWS, replace=False))
         scale = weight.sum() / weight[chosen].sum()
