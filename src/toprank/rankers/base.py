@@ -248,10 +248,10 @@ class Ranker(ClassifierMixin, TableReader):
         return self
 
     def _set_cutoff(self, data: Any, threads: Threads, unseen: Unseen | None) -> None:
-        """Find the score that separates alerts from the rest, and the hit rates by score."""
+        """Find the score that separates alerts from the rest, and the hit rates by score and of parts of the model."""
         k = cases_of_budget(self.budget, self.n_cases_, self.n_positives_)
-        rows, score = self._score_training_rows(data, threads)
-        is_positive = data.is_positive[rows]
+        rows, all_scores = self._score_training_rows(data, threads)
+        score, is_positive = all_scores, data.is_positive[rows]
         weight = None if data.weight is None else data.weight[rows]
         if weight is not None:
             score, is_positive, weight = score[weight > 0], is_positive[weight > 0], weight[weight > 0]
@@ -269,6 +269,10 @@ class Ranker(ClassifierMixin, TableReader):
             rate, low, high = self.rates_.of_group(score[above], weights[above] * scale)
             cutoff = replace(cutoff, hit_rate=rate, hit_rate_low=low, hit_rate_high=high)
         self.cutoff_ = cutoff
+        self._rate_parts(data, rows, all_scores)
+
+    def _rate_parts(self, data: Any, rows: slice | np.ndarray, score: np.ndarray) -> None:
+        """Set the hit rates of leaves or rules from the scores of these training rows, once `rates_` is known."""
 
     def _score_training_rows(self, data: Any, threads: Threads) -> tuple[slice | np.ndarray, np.ndarray]:
         """Score the training rows, or a sample of them, with the final model; return which rows, and their scores."""

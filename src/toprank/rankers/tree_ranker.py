@@ -91,11 +91,12 @@ class TreeRanker(OneTree, BinnedRanker):
     """Training rows to find short rules on, kept until these are first needed: most fits never need them."""
 
     _covers: Covers | None = None
-    _training_rows: tuple[np.ndarray, np.ndarray] | None = None
-    """Scores and leaf nodes of the training rows, kept only while the cutoff is set."""
+    _training_leaf: np.ndarray | None = None
+    """Leaf nodes of the training rows, kept only while the cutoff is set."""
 
     def _score_training_rows(self, data: BinnedCases, threads: Threads) -> tuple[slice, np.ndarray]:
-        score, leaf = self._training_rows = self.tree_.scores_and_leaves(data.X, threads)
+        score, leaf = self.tree_.scores_and_leaves(data.X, threads)
+        self._training_leaf = leaf
         self.path_counts_ = count_paths(self.tree_, data.X, data.weight, leaf=leaf)  # how leaves are usually reached
         card = self.tree_.scoring
         self._points_spread = points_spread(card, data) if isinstance(card, Card) else None
@@ -103,13 +104,12 @@ class TreeRanker(OneTree, BinnedRanker):
         self._leaf_rows = None if self._is_prepared else LeafRows.draw(self.tree_, data.X, leaf, data.weight)
         return slice(None), score
 
-    def _set_cutoff(self, data: BinnedCases, threads: Threads, unseen: Unseen | None) -> None:
-        super()._set_cutoff(data, threads, unseen)
-        rows: tuple[np.ndarray, np.ndarray] | None = self.__dict__.pop("_training_rows", None)
+    def _rate_parts(self, data: BinnedCases, rows: slice | np.ndarray, score: np.ndarray) -> None:
+        leaf: np.ndarray | None = self.__dict__.pop("_training_leaf", None)
         self._leaf_rates = None
-        if rows is not None and self.rates_.is_for_new_cases:
+        if leaf is not None and self.rates_.is_for_new_cases:
             weight = np.ones(len(data.X)) if data.weight is None else data.weight
-            self._leaf_rates = leaf_rates(self.tree_, self.rates_, rows[0], rows[1], weight)
+            self._leaf_rates = leaf_rates(self.tree_, self.rates_, score, leaf, weight)
 
     def _short_rules(self) -> Covers:
         """Return the short rules of the best leaves, found at the first call."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import warnings
 from collections.abc import Mapping
 from copy import copy
 from dataclasses import dataclass, replace
@@ -275,16 +276,12 @@ class RedFlags(Ranker):
                 return replace(learned, rules=rules, points=points)
             rules, holds = [rules[i] for i in kept], [holds[i] for i in kept]
 
-    def _set_cutoff(self, data: Any, threads: Threads, unseen: Unseen | None) -> None:
-        super()._set_cutoff(data, threads, unseen)
-        if not self.rates_.is_for_new_cases or not len(self.flags_):
-            return
-        rows, score = self._score_training_rows(data, threads)
+    def _rate_parts(self, data: Cases, rows: slice | np.ndarray, score: np.ndarray) -> None:
         holds = self.flags_.holds(data.X[rows])
         weight = np.ones(len(score)) if data.weight is None else data.weight[rows]
         flags = []
         for flag, held in zip(self.flags_, holds.T, strict=True):
-            held = held & (weight > 0)
+            held = held & (weight > 0) & self.rates_.is_for_new_cases
             rate = self.rates_.of_group(score[held], weight[held])[0] if held.any() else np.nan
             flags.append(replace(flag, hit_rate=rate))
         self.flags_ = Flags(tuple(flags), len(self.columns_))
@@ -396,7 +393,8 @@ class RedFlags(Ranker):
         number : int
             Of the rule, as printed: from 1.
         X, y : table and outcomes
-            Cases to judge the change on, which the model was not trained on; its new hit rates come from them.
+            Cases to judge the change on, which the model was not trained on; its new hit rates come from them. On the
+            training cases, or those of `refit_on`, these are training rates, with a warning.
         refit_on : tuple of table and outcomes, optional
             Cases to refit the points of the other rules and of the card on; by default they stay.
 
@@ -470,20 +468,29 @@ class RedFlags(Ranker):
         """A copy with other rules, judged on some cases."""
         other = copy(self)
         matrix, is_positive = self._cases_to_judge(X, y)
+        judged_on = Cases(matrix, is_positive, None, self.columns_)
+        is_seen = self._has_trained_on(matrix, is_positive)
         with Threads(resolve_n_jobs(self.n_jobs)) as threads:
             other.flags_, other.card_ = flags, self.card_
             if refit_on is not None:
                 past, past_positive = self._cases_to_judge(*_pair(refit_on))
                 cases = Cases(past, past_positive, None, self.columns_)
+                is_seen = is_seen or cases.fingerprint() == judged_on.fingerprint()
                 other.flags_, other.card_ = refitted(
                     flags, self.card_, past, past_positive, self._directions(cases), self.points is not None, threads
                 )
                 other.flags_ = _with_figures(other.flags_, cases)
             score = other._score_rows(matrix, threads)
-            unseen = Unseen([HeldOut(score, is_positive, np.ones(len(score)))], JUDGED)
-            other._set_cutoff(Cases(matrix, is_positive, None, self.columns_), threads, unseen)
+            unseen = None if is_seen else Unseen([HeldOut(score, is_positive, np.ones(len(score)))], JUDGED)
+            other._set_cutoff(judged_on, threads, unseen)
             k = alerts_of_budget(self.budget, self.cutoff_, self.n_cases_, len(matrix))
             judged = BeforeAfter.from_scores(is_positive, self._score_rows(matrix, threads), score, k)
+        if is_seen:
+            warnings.warn(
+                "The model was trained on these very cases, so the figures of the change are optimistic, and its hit "
+                "rates are training rates. Hint: judge it on later cases.",
+                stacklevel=3,
+            )
         return Change(**vars(judged), model=other, text=text)
 
     def _cases_to_judge(self, X: Any, y: Any) -> tuple[np.ndarray, np.ndarray]:
@@ -497,17 +504,23 @@ class RedFlags(Ranker):
     # --- files and text -----------------------------------------------------------------------------------------
 
     def rules(self) -> Any:
-        """Return the rules as a frame: rule, points, n, positives, hit_rate, inside (number of the flag around it)."""
+        """Return one row per rule: number, rule, points, inside, hit_rate, n, positives, training_rate.
+
+        `inside` is the number of the rule that a correction belongs to, 0 for a rule of its own. `hit_rate` is the rate
+        to expect of new cases; with cv=0 there is only the training rate.
+        """
         check_is_fitted(self)
+        has_rates = self.rates_.is_for_new_cases
         return make_frame(
             {
                 "number": list(range(1, len(self.flags_) + 1)),
                 "rule": [flag.text() for flag in self.flags_],
                 "points": [flag.points for flag in self.flags_],
-                "inside": [flag.inside + 1 if flag.inside != TOP else 0 for flag in self.flags_],
+                "inside": [flag.inside + 1 for flag in self.flags_],
+                **({"hit_rate": [flag.hit_rate for flag in self.flags_]} if has_rates else {}),
                 "n": [flag.n for flag in self.flags_],
                 "positives": [flag.positives for flag in self.flags_],
-                "hit_rate": [flag.hit_rate for flag in self.flags_],
+                "training_rate": [flag.rate(has_rates=False) for flag in self.flags_],
             },
             self._backend,
         )
