@@ -207,7 +207,7 @@ class Fit:
         Ctrl-C ends it after the current round: then KeyboardInterrupt has the JSON, or None, as its argument.
         """
         task = Task(self.name, settings, n_rounds, types, reference)
-        with import_dask().MultiLock(self._addresses, client=self._client):  # two fits at once would wait for ever
+        with import_dask().MultiLock(self._addresses, client=self._client):  # two concurrent fits would deadlock
             try:
                 self._start(task)
                 self._wait(show)

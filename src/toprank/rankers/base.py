@@ -81,8 +81,13 @@ class Ranker(ClassifierMixin, TableReader):
     ----------
     rates_ : HitRates
         Hit rate by score, of new cases; with cv=0 of the training cases.
+    cutoff_ : Cutoff
+        The end of the alerts.
+    budget_ : int, float or None
+        `budget` at the fit, which `predict` and `top_k` follow: another one set later takes effect at the next fit.
     """
 
+    budget_: Any = None
     cv: Any = 0  # a ranker without this parameter estimates rates itself, or has none for new cases
     random_state: Any = None
     _cutoff_rows = 10_000_000  # training rows on which the cutoff of the budget is found
@@ -102,11 +107,12 @@ class Ranker(ClassifierMixin, TableReader):
         y : array of shape (n,)
             The outcome: two values; the larger one (1, True, "yes") or `pos_label` is positive.
         sample_weight : array of shape (n,), optional
-            Non-negative weights. Weight 2 is the row twice, weight 0 leaves it out.
+            Non-negative weights. Weight 2 is the row twice, but for forests, which draw rows at random; weight 0 leaves
+            a row out.
         groups : array of shape (n,), optional
             Who or what each row belongs to, such as a person or a company with several rows. Rows of one group are
-            never on both sides of a fold or of a bootstrap sample, so that hit rates are those of new persons. A row
-            without a group (None, NaN) stands alone.
+            never on both sides of a fold or of a bootstrap sample, so that hit rates apply to people not seen in
+            training. A row without a group (None, NaN) stands alone.
 
         Returns
         -------
@@ -268,7 +274,7 @@ class Ranker(ClassifierMixin, TableReader):
             scale = self.n_cases_ / weights.sum()
             rate, low, high = self.rates_.of_group(score[above], weights[above] * scale)
             cutoff = replace(cutoff, hit_rate=rate, hit_rate_low=low, hit_rate_high=high)
-        self.cutoff_ = cutoff
+        self.cutoff_, self.budget_ = cutoff, self.budget
         self._rate_parts(data, rows, all_scores)
 
     def _rate_parts(self, data: Any, rows: slice | np.ndarray, score: np.ndarray) -> None:
@@ -359,7 +365,7 @@ class Ranker(ClassifierMixin, TableReader):
         matrix = self._encode(X)
         check_reasons(reasons)
         if k is None:
-            k = alerts_of_budget(self.budget, self.cutoff_, self.n_cases_, len(matrix))
+            k = alerts_of_budget(self.budget_, self.cutoff_, self.n_cases_, len(matrix))
         k = count_of_alerts(k, len(matrix))
         first, last = carried_columns(X, id, "id"), carried_columns(X, keep, "keep")
         with Threads(resolve_n_jobs(self.n_jobs)) as threads:
@@ -450,7 +456,7 @@ class Ranker(ClassifierMixin, TableReader):
 
     def _line_in_words(self) -> str:
         """Return the cutoff of `predict` and its expected hits, in words; "" if `_facts` says what is flagged."""
-        return budget_text(self.cutoff_, is_default=self.budget is None)
+        return budget_text(self.cutoff_, is_default=self.budget_ is None)
 
     def _importances(self) -> np.ndarray:
         """Return the share of each column in the model, float64 (n_features,); all 0 without importances."""
@@ -460,6 +466,10 @@ class Ranker(ClassifierMixin, TableReader):
     def _card_shares(self) -> list[float] | None:
         """Share of each column in a scorecard inside leaves; None without one."""
         return None
+
+    def _params_of_file(self) -> dict[str, Any]:
+        given = super()._params_of_file()
+        return given | {"budget": self.budget_} if hasattr(self, "cutoff_") else given
 
     def _to_arrays(self) -> dict[str, np.ndarray]:
         """Return the arrays of the fitted model for a file."""

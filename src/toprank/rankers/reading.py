@@ -23,7 +23,7 @@ from toprank.rankers.validation import check_finite, check_no_iterator, check_no
 from toprank.tree.columns import Column
 
 OF_A_PART = ("_is_prepared", "_table_counts")
-"""What only a model that is part of another one knows."""
+"""Attributes that only nested models have."""
 
 
 class TableReader(BaseEstimator):
@@ -132,6 +132,10 @@ class TableReader(BaseEstimator):
         has_missing = np.isnan(matrix).any(axis=0)
         columns = [replace(c, has_missing=bool(m)) for c, m in zip(self.columns_, has_missing, strict=True)]
         return Cases(matrix, is_positive, weight, columns)
+
+    def _params_of_file(self) -> dict[str, Any]:
+        """Return the parameters that a file of the model keeps."""
+        return self.get_params(deep=False)
 
     def save(self, path: str | Path) -> None:
         """Write the fitted model to one file, completely or not at all; `toprank.load` reads it."""

@@ -48,7 +48,6 @@ from toprank.export import (
 from toprank.files.model_file import without_prefix
 from toprank.metrics import HitRates
 from toprank.rankers.binned import BinnedRanker, OneTree
-from toprank.rankers.unseen import Unseen
 from toprank.tree.bin_mapper import center_and_spread, distinct_values
 from toprank.tree.scoring import Card
 from toprank.tree.structure import Tree, check_columns, check_depth

@@ -419,7 +419,7 @@ def test_a_change_judged_on_training_cases_has_training_rates(model, campaign, c
     assert not changed.rates_.is_for_new_cases
     assert np.isnan([flag.hit_rate for flag in changed.flags_]).all()
     assert "training rate at this score" in changed.to_text()
-    assert "new cases" not in changed.to_text()
+    assert "hit rate at this score" not in changed.to_text()
 
 
 def test_a_change_judged_on_the_cases_that_it_is_fitted_on_has_training_rates(model, new):

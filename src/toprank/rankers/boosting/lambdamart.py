@@ -12,10 +12,11 @@ from toprank.rankers.boosting.losses import HERE, Here, Loss, Slopes
 from toprank.rankers.boosting.plain_booster import PlainBooster
 
 EXACT_PAIRS = 2_000_000
-"""Up to this many pairs of a positive and a negative, a round looks at all of them; of more, at about so many."""
+"""Up to this many pairs of a positive and a negative, a round uses all of them; otherwise a sample of about
+this size."""
 
 LEAST_NEGATIVES = 64
-"""Every positive meets at least so many negatives, however many positives there are."""
+"""Each positive is paired with at least this many negatives, however many positives there are."""
 
 
 @dataclass(frozen=True)

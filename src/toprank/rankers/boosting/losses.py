@@ -44,7 +44,7 @@ CHUNK = 2**17
 
 MAX_POINTS = 2**21
 REACH = 40.0
-"""Scores that are this far apart, times alpha, are as good as infinitely far: the sigmoid is 0 or 1."""
+"""Scores that are this far apart, times alpha, count as infinitely far apart: the sigmoid is 0 or 1."""
 
 
 class Here:
@@ -53,7 +53,7 @@ class Here:
     Attributes
     ----------
     threads : Threads
-        Who makes the passes over the rows.
+        Threads that process the rows.
     has_all_rows : bool
         False if other processes have rows too.
     """

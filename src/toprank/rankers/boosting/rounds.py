@@ -20,8 +20,8 @@ from toprank.tree.additive import AdditiveTrees
 
 FLOAT32_BITS = 24
 STEPS = (1e-3, 4.0)
-"""Shortest and longest step of the line search, as the largest change of a score. A surrogate may fall for ever along a
-tree that parts the classes, so that there is no best step."""
+"""Shortest and longest step of the line search, as the largest change of a score. The surrogate may keep falling along
+a tree that separates the classes, so that there is no best step."""
 
 
 @dataclass(frozen=True)

@@ -83,6 +83,10 @@ class WarmBooster(Booster):
         trees, start = super()._scorer(growing, n_rounds), growing.start
         return trees if start is None else lambda X: start.margin(X, Threads()) + trees(X)
 
+    def _params_of_file(self) -> dict[str, Any]:
+        given = super()._params_of_file()
+        return given | {"init": None} if hasattr(given["init"], "columns_") else given  # fitted: `start_` is kept
+
     # --- scoring and explaining ---------------------------------------------------------------------------------
 
     @property

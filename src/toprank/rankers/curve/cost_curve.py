@@ -485,7 +485,7 @@ def _with_budget(tree: TAOTree, k: int | float) -> TAOTree:
     at = min(int(np.count_nonzero(above > allowed * (1 + ROUNDING))), len(above) - 1)
     weight = above[at:] - np.append(above[at + 1 :], 0.0)
     rate = float(np.average(rates.rate[at:], weights=weight))
-    tree.cutoff_ = Cutoff(allowed, float(above[at]), float(rates.score[at]), rate)
+    tree.cutoff_, tree.budget_ = Cutoff(allowed, float(above[at]), float(rates.score[at]), rate), tree.budget
     return tree
 
 

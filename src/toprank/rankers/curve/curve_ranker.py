@@ -217,7 +217,7 @@ class CurveRanker(Ensemble):
         (`selected_.cut`), rows that the curve scores lower are negative.
         """
         check_is_fitted(self)
-        if self.selected_ is None and self.budget is not None:
+        if self.selected_ is None and self.budget_ is not None:
             return super().predict(X)
         position, cut = self.base_point_, None
         if self.selected_ is not None:
@@ -231,7 +231,7 @@ class CurveRanker(Ensemble):
         return self.classes_[np.where(is_positive, self.positive_index_, 1 - self.positive_index_)]
 
     def _line_in_words(self) -> str:
-        if self.selected_ is None and self.budget is not None:
+        if self.selected_ is None and self.budget_ is not None:
             return super()._line_in_words()
         return curve_text(is_chosen=self.selected_ is not None)
 

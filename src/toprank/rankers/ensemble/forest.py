@@ -179,7 +179,8 @@ class Forest(Ensemble):
     }
     _judgements: ClassVar[tuple[Judgement, ...]]
 
-    max_meta_features: str | int | float | None = None  # a parameter of some forests
+    max_meta_features: str | int | float | None = None  # a parameter of some forests, as the next one
+    logistic_C: float = 1.0
     oob_score_: float
     oob_decision_function_: np.ndarray
 
@@ -247,7 +248,7 @@ class Forest(Ensemble):
         All trees share one scorecard, fitted on all rows. Out of bag, a row gets the points of one fitted on other
         folds.
         """
-        fit = partial(fit_leaf_score, self.leaf_score, data, C=1.0, categories=category_search(self))
+        fit = partial(fit_leaf_score, self.leaf_score, data, C=self.logistic_C, categories=category_search(self))
         scoring = fit(data.weight)
         if not isinstance(scoring, Card):
             return scoring, None

@@ -252,8 +252,7 @@ class StackedRanker(Ranker):
         """Return the parameters; `deep` also gives the members by name, and theirs as name__parameter."""
         out = super().get_params(deep=False)
         for name, ranker in (self._given_members() if deep else {}).items():
-            nested = {f"{name}__{key}": value for key, value in ranker.get_params().items()}
-            out = {name: ranker} | nested | out  # a parameter of the stack comes before a member of its name
+            out |= {name: ranker} | {f"{name}__{key}": value for key, value in ranker.get_params().items()}
         return out
 
     def set_params(self, **params: Any) -> Self:
@@ -473,6 +472,7 @@ class StackedRanker(Ranker):
             raise InputError("It breaks the rule that a model has a cutoff.")
         member.cutoff_ = Cutoff(**dict(zip(CUTOFF_FIELDS, values.tolist(), strict=True)))
         check_cutoff(member.cutoff_)
+        member.budget_ = member.budget
         member._from_arrays(arrays)
         return member
 
@@ -511,6 +511,11 @@ def _named(rankers: Sequence[Any]) -> dict[str, Ranker]:
             raise InputError(
                 f"rankers of StackedRanker must have names of their own, got {name!r} twice or not as text. "
                 "Hint: leave the names out."
+            )
+        if "__" in name or name in StackedRanker._get_param_names():
+            raise InputError(
+                f"rankers of StackedRanker must not have the name {name!r}: set_params could not tell it from a "
+                "parameter. Hint: choose a name without two underscores that is no parameter of the stack."
             )
         pairs.append((name, ranker))
     if not pairs:

@@ -158,7 +158,7 @@ class NeighbourRanker(Ranker):
         return left_out, points
 
     def _used_neighbours(self, n_positives: float, n_negatives: float) -> int:
-        """Return k as used with so many cases."""
+        """Return the k used for this number of cases."""
         return int(max(1, min(self.n_neighbors, self._most_neighbours(n_positives, n_negatives))))
 
     def _most_neighbours(self, n_positives: float, n_negatives: float) -> float:
@@ -310,7 +310,7 @@ class NeighbourRanker(Ranker):
 
         With a `budget`, positive above its cutoff instead, as in all rankers.
         """
-        if self.budget is not None:
+        if self.budget_ is not None:
             return super().predict(X)
         points = self._space_points(X)
         with Threads(resolve_n_jobs(self.n_jobs)) as threads:
@@ -378,7 +378,7 @@ class NeighbourRanker(Ranker):
         return f"{plural(self.n_neighbors_, 'neighbour')} among {cases}{recall}"
 
     def _line_in_words(self) -> str:
-        return "" if self.budget is None else super()._line_in_words()
+        return "" if self.budget_ is None else super()._line_in_words()
 
     def _facts(self) -> dict[str, str]:
         components, metric = self._known.components, self._metric_name

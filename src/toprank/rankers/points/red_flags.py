@@ -483,7 +483,7 @@ class RedFlags(Ranker):
             score = other._score_rows(matrix, threads)
             unseen = None if is_seen else Unseen([HeldOut(score, is_positive, np.ones(len(score)))], JUDGED)
             other._set_cutoff(judged_on, threads, unseen)
-            k = alerts_of_budget(self.budget, self.cutoff_, self.n_cases_, len(matrix))
+            k = alerts_of_budget(self.budget_, self.cutoff_, self.n_cases_, len(matrix))
             judged = BeforeAfter.from_scores(is_positive, self._score_rows(matrix, threads), score, k)
         if is_seen:
             warnings.warn(
