@@ -172,7 +172,7 @@ def test_the_training_rows_are_scored_once_for_the_cutoff_and_the_rates_of_leave
     model = RankingTree(max_depth=2, cv=2).fit(X, y)
     assert "hit_rate" in model.rules()
     assert sizes.count(300) == 1
-    assert model._training_rows is None  # a model keeps no training rows
+    assert model._training_leaf is None  # a model keeps nothing of the training rows
 
 
 def test_rules_as_data_are_those_of_the_table(fitted):

@@ -38,7 +38,6 @@ from toprank.rankers.boosting.rounds import import_xgboost
 from toprank.rankers.boosting.sgbap import SGBAP as LocalSGBAP
 from toprank.rankers.progress import progress
 from toprank.rankers.unseen import FOLD_ROWS, has_folds
-from toprank.rankers.validation import check_known_labels, check_labels, check_two_labels
 from toprank.tree.additive import AdditiveTrees
 from toprank.tree.bin_mapper import sample_rows
 from toprank.tree.columns import USUAL_ROWS, with_usual
@@ -197,10 +196,7 @@ class SGBAP(LocalSGBAP):
         from dask.base import compute
 
         score, y, sample_weight = compute(self.decision_function(X), y, sample_weight)
-        labels = check_labels(y, len(score), "SGBAP.score")
-        check_known_labels(labels, self.classes_, "SGBAP.score")
-        check_two_labels(labels, "SGBAP.score")
-        is_positive = labels == self.classes_[self.positive_index_]
+        is_positive = self._positives(y, len(score), "SGBAP.score")
         return average_precision(is_positive, score, sample_weight=sample_weight, pos_label=True)
 
     def _lazily(self, method: str, X: Any, width: tuple[int, ...], dtype: Any) -> Any:

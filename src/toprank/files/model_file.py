@@ -168,8 +168,8 @@ def model_of(kind: Any, facts: dict[str, Any]) -> Any:
     model = kind(**{name: _from_plain(value) for name, value in facts["parameters"].items()})
     model._validate_params()
     model.columns_ = columns
-    model.left_out_ = _reasons_of(facts.get("left_out", {}))
-    model._input_names = list(facts.get("input_names", [column.name for column in columns]))
+    model.left_out_ = _reasons_of(facts["left_out"])
+    model._input_names = list(facts["input_names"])
     model.n_features_in_ = len(model._input_names)
     if facts["feature_names"]:
         model.feature_names_in_ = np.array(facts["feature_names"], dtype=object)

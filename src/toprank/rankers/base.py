@@ -315,13 +315,16 @@ class Ranker(ClassifierMixin, TableReader):
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """Return the average precision on (X, y)."""
         score = self.decision_function(X)
-        owner = f"{type(self).__name__}.score"
-        labels = check_labels(y, len(score), owner)
+        is_positive = self._positives(y, len(score), f"{type(self).__name__}.score")
+        return average_precision(is_positive, score, sample_weight=sample_weight, pos_label=True)
+
+    def _positives(self, y: Any, n_rows: int, owner: str, *, need_both: bool = True) -> np.ndarray:
+        """Return which outcomes are positive, bool (n_rows,); ValueError for other labels, or for one class alone."""
+        labels = check_labels(y, n_rows, owner)
         check_known_labels(labels, self.classes_, owner)
-        check_two_labels(labels, owner)
-        return average_precision(
-            labels == self.classes_[self.positive_index_], score, sample_weight=sample_weight, pos_label=True
-        )
+        if need_both:
+            check_two_labels(labels, owner)
+        return labels == self.classes_[self.positive_index_]
 
     # --- alerts -------------------------------------------------------------------------------------------------
 
@@ -478,6 +481,16 @@ class Ranker(ClassifierMixin, TableReader):
     def _from_arrays(self, arrays: dict[str, np.ndarray]) -> None:
         """Restore the fitted model from the arrays of a file."""
         self.rates_ = HitRates.from_arrays(without_prefix(arrays, "hit_rates_"))
+
+    def to_plain(self) -> dict[str, Any]:
+        """Return the model as plain values for other programs: class, columns, its parts. `save` keeps everything."""
+        check_is_fitted(self)
+        columns = [column.to_dict() for column in self.columns_]
+        return {"class": type(self).__name__, "columns": columns, **self._plain_parts()}
+
+    def _plain_parts(self) -> dict[str, Any]:
+        """Return what the score is computed from as plain values: trees, points, known cases."""
+        return {}
 
     def _figures(self) -> dict[str, Any]:
         """Return figures of the fitted model for its file, besides the number of cases."""

@@ -107,8 +107,7 @@ class TreeRanker(OneTree, BinnedRanker):
         leaf: np.ndarray | None = self.__dict__.pop("_training_leaf", None)
         self._leaf_rates = None
         if leaf is not None and self.rates_.is_for_new_cases:
-            weight = np.ones(len(data.X)) if data.weight is None else data.weight
-            self._leaf_rates = leaf_rates(self.tree_, self.rates_, score, leaf, weight)
+            self._leaf_rates = leaf_rates(self.tree_, self.rates_, score, leaf, data.all_weights)
 
     def _short_rules(self) -> Covers:
         """Return the short rules of the best leaves, found at the first call."""
@@ -364,14 +363,8 @@ class TreeRanker(OneTree, BinnedRanker):
         card = scorecard_lines(self.tree_.scoring, self.columns_, self._points_spread, max_columns=CARD_COLUMNS)
         return "\n".join(lines + (["", f"{CARD_TITLE}:", *card] if card else []))
 
-    def to_plain(self) -> dict[str, Any]:
-        """Return the model as plain values for other programs: class, columns, tree. `save` keeps everything."""
-        check_is_fitted(self)
-        return {
-            "class": type(self).__name__,
-            "columns": [column.to_dict() for column in self.columns_],
-            "tree": self.tree_.to_dict(),
-        }
+    def _plain_parts(self) -> dict[str, Any]:
+        return {"tree": self.tree_.to_dict()}
 
     def _figures(self) -> dict[str, Any]:
         """Return figures of the fitted model besides those of every ranker."""

@@ -29,9 +29,6 @@ DTYPES: dict[str, Any] = {
 }  # fmt: skip
 """Fixed-width type of every array of a tree."""
 
-OPTIONAL = ("oblique_code",)
-"""Arrays that a stored tree may lack: older trees have only numbers in their sums."""
-
 N_CODES = 256
 """Number of codes that a set of categories can hold."""
 
@@ -249,7 +246,7 @@ class Tree:
             return np.array(values, DTYPES[name]).reshape((-1, 4) if name == "category_bits" else -1)
 
         try:
-            arrays = {name: array(name) for name in DTYPES if name in data or name not in OPTIONAL}
+            arrays = {name: array(name) for name in DTYPES}
             tree = cls(**arrays, n_features=int(data["n_features"]), scoring=scoring_from(data["scoring"]))
         except (KeyError, TypeError, ValueError, OverflowError) as error:
             raise InputError(f"Not a valid tree: {error!r}. Hint: use a dictionary made by `to_dict`.") from error
@@ -265,7 +262,7 @@ class Tree:
         """Tree from arrays made by `to_arrays`; checked."""
         named = {name: arrays[name] for name in DTYPES if name in arrays}
         for name, dtype in DTYPES.items():
-            if named[name].dtype != dtype if name in named else name not in OPTIONAL:
+            if name not in named or named[name].dtype != dtype:
                 raise InputError(f"Not a valid tree: it lacks an array {name!r} of {np.dtype(dtype)}.")
         scoring = {name.removeprefix("scoring_"): v for name, v in arrays.items() if name.startswith("scoring_")}
         tree = cls(**named, n_features=int(arrays["n_features"]), scoring=scoring_from(scoring)).check()

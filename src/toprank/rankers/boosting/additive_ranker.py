@@ -151,12 +151,12 @@ class AdditiveRanker(Ranker):
         else:
             self._grow(data, n_rounds, threads)
         rows = data.sample(COVER_ROWS)
-        self.trees_ = self.trees_.with_cover(data.X[rows], weights_of(data)[rows])
+        self.trees_ = self.trees_.with_cover(data.X[rows], data.all_weights[rows])
         return unseen
 
     def _grow(self, data: Cases, n_rounds: int, threads: Threads) -> None:
         """Grow the final trees on all rows, and keep them."""
-        weight = weights_of(data)
+        weight = data.all_weights
         growing = self._start(data, np.flatnonzero(weight > 0), weight, threads)
         with self._interruptible("The last fit", lambda: growing.n_rounds > 0):
             for _ in progress(range(n_rounds), n_rounds, "trees", self.verbose > 0):
@@ -320,11 +320,6 @@ def _curve_from(arrays: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
 AFTER_FOLDS = "The fit was interrupted after its folds: it continues with their results."
 
 KEPT = "The folds were interrupted after {}: the number of trees is the best so far. Ctrl-C again ends the last fit."
-
-
-def weights_of(data: Cases) -> np.ndarray:
-    """Weights of all rows, float64."""
-    return np.ones(len(data.is_positive)) if data.weight is None else data.weight.astype(np.float64)
 
 
 class FoldRun:

@@ -157,14 +157,8 @@ class Ensemble(BinnedRanker):
         title = f"{self.summary()}\ntree {tree} of {len(self.trees_)}:"
         return to_text(self.trees_[tree - 1], self.columns_, title=title, exact=exact)
 
-    def to_plain(self) -> dict[str, Any]:
-        """Return the model as plain values for other programs: class, columns, trees. `save` keeps everything."""
-        check_is_fitted(self)
-        return {
-            "class": type(self).__name__,
-            "columns": [column.to_dict() for column in self.columns_],
-            "trees": [tree.to_dict() for tree in self.trees_],
-        }
+    def _plain_parts(self) -> dict[str, Any]:
+        return {"trees": [tree.to_dict() for tree in self.trees_]}
 
     # --- files --------------------------------------------------------------------------------------------------
 

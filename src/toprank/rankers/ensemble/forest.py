@@ -263,7 +263,7 @@ class Forest(Ensemble):
         """Return the row weights of one tree: those of a bootstrap sample, or their own."""
         if self.bootstrap:
             return draw_bootstrap(data, self.max_samples, rng)
-        return np.ones(len(data.X)) if data.weight is None else data.weight
+        return data.all_weights
 
     def _feature_sampler(self, n_features: int, rng: np.random.Generator) -> FeatureSampler | None:
         """Return the random choice of columns; None if all are allowed."""
@@ -276,7 +276,7 @@ class Forest(Ensemble):
     def _judge_out_of_bag(self, data: BinnedCases, score: np.ndarray, votes: np.ndarray) -> Unseen | None:
         """Keep out-of-bag scores and their measures; return the rows that have one."""
         self.oob_decision_function_ = score
-        weight = np.ones(len(votes)) if data.weight is None else data.weight
+        weight = data.all_weights
         rows = np.flatnonzero((votes > 0) & (weight > 0))
         positive = data.is_positive[rows]
         has_both = 0 < positive.sum() < len(rows)  # else there are too few rows for any to be out of bag
@@ -336,7 +336,7 @@ def draw_bootstrap(data: BinnedCases, max_samples: int | float | None, rng: np.r
     `max_samples` is the number or the share of rows to draw; None = as many as there are. With groups, whole groups are
     drawn, so that a row is out of bag only if all rows of its group are.
     """
-    weight = np.ones(len(data.X)) if data.weight is None else data.weight
+    weight = data.all_weights
     present = np.flatnonzero(weight)
     size = len(present) if max_samples is None else max_samples
     if not isinstance(size, int | np.integer):

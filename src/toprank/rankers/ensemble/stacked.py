@@ -389,21 +389,14 @@ class StackedRanker(Ranker):
             total += weight * member._importances()
         return total / total.sum() if total.any() else total
 
-    def to_plain(self) -> dict[str, Any]:
-        """Return the model as plain values for other programs: members, maps and weights."""
-        check_is_fitted(self)
+    def _plain_parts(self) -> dict[str, Any]:
         members: list[Any] = [
             {"name": name, "weight": float(weight), "score": each.score.tolist(), "log_odds": each.log_odds.tolist(),
              "model": member.to_plain()}
             for (name, member), weight, each
             in zip(self.members_.items(), self.blend_.weights, self.blend_.maps, strict=True)
         ]  # fmt: skip
-        return {
-            "class": type(self).__name__,
-            "columns": [column.to_dict() for column in self.columns_],
-            "intercept": self.blend_.intercept,
-            "members": members,
-        }
+        return {"intercept": self.blend_.intercept, "members": members}
 
     def _size_in_words(self) -> str:
         parts = [f"{name} {number_text(weight, 2)}" for name, weight in self.weights_.items()]
@@ -557,7 +550,7 @@ def _scores_by_row(unseen: Unseen | None, final: np.ndarray, data: Cases) -> np.
     out = np.full(len(final), np.nan)
     if unseen is None:
         return out
-    weight = np.ones(len(final)) if data.weight is None else data.weight
+    weight = data.all_weights
     present = weight > 0
     for part in unseen.parts:
         if part.rows is not None and len(part.rows):

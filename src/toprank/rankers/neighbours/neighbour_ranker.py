@@ -12,8 +12,6 @@ from numbers import Integral, Real
 from typing import Any, Self
 
 import numpy as np
-from sklearn.utils import check_random_state
-from sklearn.utils.validation import check_is_fitted
 
 from toprank._compat import HasMethods, Interval, Options, StrOptions
 from toprank._core.threads import Threads, resolve_n_jobs
@@ -40,6 +38,7 @@ from toprank.rankers.neighbours.nearby import (
 )
 from toprank.rankers.neighbours.search import ALGORITHMS, METRICS, mapped
 from toprank.rankers.neighbours.space import SCALINGS, Space
+from toprank.rankers.seeds import seed_of
 from toprank.rankers.unseen import Fold, HeldOut, Unseen, by_folds, has_folds, held_out_folds
 from toprank.words.counts import plural
 from toprank.words.plain import plain
@@ -142,7 +141,7 @@ class NeighbourRanker(Ranker):
 
     def _learn(self, data: Cases, threads: Threads) -> tuple[LeftOut, np.ndarray]:
         """Learn space, known cases and rule; return the rows that were left out, and all rows as points."""
-        weight = np.ones(len(data.X)) if data.weight is None else data.weight
+        weight = data.all_weights
         self._space = Space.learn(
             data.X, data.n_categories, data.weight, scaling=self.scaling, category_distance=self.category_distance
         )
@@ -182,8 +181,7 @@ class NeighbourRanker(Ranker):
 
     @property
     def _seed(self) -> int:
-        seed: int = check_random_state(0 if self.random_state is None else self.random_state).randint(2**31)
-        return seed
+        return seed_of(self.random_state)
 
     @property
     def _metric_name(self) -> str:
@@ -209,9 +207,8 @@ class NeighbourRanker(Ranker):
     def _leave_one_out(self, data: Cases, points: np.ndarray, threads: Threads) -> LeftOut:
         """Compare training rows, or a sample of them, with all other rows."""
         rows, weight = sample_cases(data.is_positive, data.weight, LEFT_OUT_ROWS)
-        own = np.ones(len(weight)) if data.weight is None else data.weight
         evidence = self._evidence(self._known, points[rows], threads, rows)
-        return LeftOut(rows, data.is_positive[rows], weight[rows], own[rows], evidence, LEAVE_ONE_OUT)
+        return LeftOut(rows, data.is_positive[rows], weight[rows], data.all_weights[rows], evidence, LEAVE_ONE_OUT)
 
     def _leave_folds_out(
         self, data: Cases, points: np.ndarray, components: np.ndarray | None, threads: Threads, cv: Any
@@ -364,12 +361,8 @@ class NeighbourRanker(Ranker):
 
     # --- files and text -----------------------------------------------------------------------------------------
 
-    def to_plain(self) -> dict[str, Any]:
-        """Return the model as plain values for other programs: class, columns, known cases. `save` keeps everything."""
-        check_is_fitted(self)
-        arrays = {name: array for name, array in self._to_arrays().items() if not name.startswith("hit_rates_")}
-        columns = [column.to_dict() for column in self.columns_]
-        return {"class": type(self).__name__, "columns": columns, **plain(arrays)}
+    def _plain_parts(self) -> dict[str, Any]:
+        return plain({name: array for name, array in self._to_arrays().items() if not name.startswith("hit_rates_")})
 
     def _size_in_words(self) -> str:
         known = self._known

@@ -83,8 +83,7 @@ class Lesson:
         groups = np.zeros(len(rows)) if data.groups is None else data.groups[rows]
         labelled = np.column_stack((data.X[rows], data.is_positive[rows], groups))
         first, which = find_equal_rows(labelled)
-        own = np.ones(len(data.X)) if data.weight is None else data.weight
-        total, own_total = (np.bincount(which, each[rows], len(first)) for each in (weight, own))
+        total, own_total = (np.bincount(which, each[rows], len(first)) for each in (weight, data.all_weights))
         X, is_positive = np.ascontiguousarray(labelled[first, :-2]), labelled[first, -2] > 0
         kept = None if data.groups is None else labelled[first, -1].astype(np.int64)
         return cls(X, is_positive, total, own_total, data.columns, kept)

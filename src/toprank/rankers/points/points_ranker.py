@@ -277,7 +277,7 @@ class PointsRanker(Ranker):
         It is rounded, so that the order of the rows does not change it.
         """
         rows = data.sample(SPREAD_ROWS)
-        weight = np.ones(len(rows)) if data.weight is None else data.weight[rows]
+        weight = data.all_weights[rows]
         points = self._points_of(data.X[rows])[1]
         mean = np.average(points, axis=0, weights=weight)
         self.spread_ = np.round(np.sqrt(np.average((points - mean) ** 2, axis=0, weights=weight)), 6)
@@ -316,14 +316,8 @@ class PointsRanker(Ranker):
         check_is_fitted(self)
         return make_frame(card_columns(self.card_, self.columns_, self._order()), self._backend)
 
-    def to_plain(self) -> dict[str, Any]:
-        """Return the model as plain values for other programs: class, columns, points. `save` keeps everything."""
-        check_is_fitted(self)
-        return {
-            "class": type(self).__name__,
-            "columns": [column.to_dict() for column in self.columns_],
-            "card": {name: array.tolist() for name, array in self.card_.to_arrays().items()},
-        }
+    def _plain_parts(self) -> dict[str, Any]:
+        return {"card": {name: array.tolist() for name, array in self.card_.to_arrays().items()}}
 
     def _size_in_words(self) -> str:
         return f"points for {plural(len(self.card_), 'column')}, {plural(self.card_.n_bins, 'bin')} in all"

@@ -11,7 +11,6 @@ from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
-from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from toprank._compat import HasMethods, Interval, StrOptions
@@ -39,8 +38,9 @@ from toprank.rankers.points.points_ranker import PointsExplanation
 from toprank.rankers.points.rule_search import LEAST_ROWS
 from toprank.rankers.points.shapes import refit
 from toprank.rankers.progress import progress, stage
+from toprank.rankers.seeds import seed_of
 from toprank.rankers.unseen import Fold, HeldOut, Unseen, by_folds, held_out_folds
-from toprank.rankers.validation import check_known_labels, check_labels, check_two_labels, warn_of_light_weights
+from toprank.rankers.validation import warn_of_light_weights
 from toprank.words.counts import plural
 
 JUDGED = "the cases that a change was judged on"
@@ -169,7 +169,7 @@ class RedFlags(Ranker):
             replace(fold, own_weight=lesson.own_weight)
             for fold in held_out_folds(lesson.cases(), self.cv, self.random_state, len(lesson))
         ]
-        seed = check_random_state(0 if self.random_state is None else self.random_state).randint(2**31)
+        seed = seed_of(self.random_state)
         stage("the teacher predicts each case from others", self.verbose > 0 and self.teacher is not None)
         target, targets = self._targets(lesson, folds, data.is_categorical, threads)
         parts = []
@@ -196,7 +196,7 @@ class RedFlags(Ranker):
         """The cases to learn from: distinct ones, unless given folds refer to rows of the table."""
         if self.cv is None or isinstance(self.cv, int | np.integer):
             return Lesson.from_cases(data, *sample_cases(data.is_positive, data.weight, SEARCH_ROWS))
-        weight = np.ones(len(data.X)) if data.weight is None else data.weight
+        weight = data.all_weights
         return Lesson(data.X, data.is_positive, weight, weight, data.columns, data.groups)
 
     def _targets(
@@ -262,7 +262,7 @@ class RedFlags(Ranker):
         holds = list(unscaled.flags.holds(data.X).T)
         groups = unscaled.card.contributions(data.X)
         group_of = [groups[:, each.feature].astype(np.int64) for each in learned.grouped]
-        weight = np.ones(len(data.X)) if data.weight is None else data.weight
+        weight = data.all_weights
         priors = [each.values for each in learned.grouped]
         target, rules = data.is_positive.astype(np.float64), list(learned.rules)
         while True:
@@ -278,7 +278,7 @@ class RedFlags(Ranker):
 
     def _rate_parts(self, data: Cases, rows: slice | np.ndarray, score: np.ndarray) -> None:
         holds = self.flags_.holds(data.X[rows])
-        weight = np.ones(len(score)) if data.weight is None else data.weight[rows]
+        weight = data.all_weights[rows]
         flags = []
         for flag, held in zip(self.flags_, holds.T, strict=True):
             held = held & (weight > 0) & self.rates_.is_for_new_cases
@@ -495,11 +495,8 @@ class RedFlags(Ranker):
 
     def _cases_to_judge(self, X: Any, y: Any) -> tuple[np.ndarray, np.ndarray]:
         """Encoded rows and which are positive, both classes present."""
-        matrix, owner = self._encode(X), type(self).__name__
-        labels = check_labels(y, len(matrix), owner)
-        check_known_labels(labels, self.classes_, owner)
-        check_two_labels(labels, owner)
-        return matrix, labels == self.classes_[self.positive_index_]
+        matrix = self._encode(X)
+        return matrix, self._positives(y, len(matrix), type(self).__name__)
 
     # --- files and text -----------------------------------------------------------------------------------------
 
@@ -543,12 +540,8 @@ class RedFlags(Ranker):
         """The page, which is never long: a parameter limits its rules and columns."""
         return self._page(full_text=full_text)
 
-    def to_plain(self) -> dict[str, Any]:
-        """Return the model as plain values for other programs: class, columns, rules, card. `save` keeps everything."""
-        check_is_fitted(self)
+    def _plain_parts(self) -> dict[str, Any]:
         return {
-            "class": type(self).__name__,
-            "columns": [column.to_dict() for column in self.columns_],
             "rules": [flag.to_dict() for flag in self.flags_],
             "card": {name: array.tolist() for name, array in self.card_.to_arrays().items()},
         }
@@ -608,7 +601,7 @@ def _with_figures(flags: Flags, data: Cases) -> Flags:
     if not len(flags):
         return flags
     holds = flags.holds(data.X)
-    weight = np.ones(len(data.X)) if data.weight is None else data.weight
+    weight = data.all_weights
     counts = zip(flags, weight @ holds, (weight * data.is_positive) @ holds, strict=True)
     return Flags(
         tuple(replace(flag, n=float(n), positives=float(positives)) for flag, n, positives in counts), flags.n_features
