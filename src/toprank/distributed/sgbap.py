@@ -89,14 +89,12 @@ class SGBAP(LocalSGBAP):
         """
         import_dask()
         import_xgboost()
-        self._validate_params()
         if self.init is not None:
             raise InputTypeError(
                 f"init is a {type(self.init).__name__}, expected None: on a cluster boosting starts from scratch. "
                 "Hint: toprank.SGBAP takes init, on one machine."
             )
-        self._reset()
-        try:
+        with self._fitting():
             blocks = blocks_of(X)
             raw, (y, sample_weight) = computed(current_client(client), blocks, y, sample_weight)
             data = self._read_cases(raw, y, sample_weight)
@@ -106,9 +104,6 @@ class SGBAP(LocalSGBAP):
             self.data_hash_ = data.fingerprint()
             with Threads(resolve_n_jobs(self.n_jobs)) as threads:
                 self._set_cutoff(data, threads, self._fit_model(data, threads))
-        except BaseException:
-            self._reset()  # so that a failed fit leaves no fitted attributes
-            raise
         return self
 
     def _read_cases(self, raw: Partitions, y: Any, sample_weight: Any) -> PartitionedCases:

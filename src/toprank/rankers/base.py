@@ -118,15 +118,9 @@ class Ranker(ClassifierMixin, TableReader):
         -------
         self
         """
-        self._validate_params()
-        self._reset()
-        try:
-            with Threads(resolve_n_jobs(self.n_jobs)) as threads:
-                data = self._read_training(X, y, sample_weight, threads, groups)
-                self._set_cutoff(data, threads, self._fit_model(data, threads) or self._cross_validate(data, threads))
-        except BaseException:
-            self._reset()  # so that a failed fit leaves no fitted attributes
-            raise
+        with self._fitting(), Threads(resolve_n_jobs(self.n_jobs)) as threads:
+            data = self._read_training(X, y, sample_weight, threads, groups)
+            self._set_cutoff(data, threads, self._fit_model(data, threads) or self._cross_validate(data, threads))
         return self
 
     def _read_training(self, X: Any, y: Any, sample_weight: Any, threads: Threads, groups: Any = None) -> Any:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -51,6 +53,17 @@ class TableReader(BaseEstimator):
         """Drop all fitted attributes."""
         for name in [name for name in vars(self) if name.endswith("_") or name in OF_A_PART]:
             delattr(self, name)
+
+    @contextmanager
+    def _fitting(self) -> Iterator[None]:
+        """Check parameters and drop all fitted attributes; those of a fit that fails, too."""
+        self._validate_params()
+        self._reset()
+        try:
+            yield
+        except BaseException:
+            self._reset()
+            raise
 
     def _read(self, X: Any, reset: bool) -> Table:
         """Table of X, its columns checked against training unless `reset`."""

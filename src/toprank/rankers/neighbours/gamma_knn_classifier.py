@@ -164,9 +164,7 @@ class GammaKNNClassifier(ClassifierMixin, TableReader):
         -------
         self
         """
-        self._validate_params()
-        self._reset()
-        try:
+        with self._fitting():
             table = self._read(X, reset=True)
             label, weight = self._read_labels(y, sample_weight, len(table))
             self.columns_, self.left_out_ = learn_columns(table, self.categorical_features, self.keep_columns)
@@ -178,9 +176,6 @@ class GammaKNNClassifier(ClassifierMixin, TableReader):
                 self.data_hash_ = data.fingerprint()
                 self._learn(data, label, threads)
             self._case_names = index_names(plain_table(X))
-        except BaseException:
-            self._reset()  # so that a failed fit leaves no fitted attributes
-            raise
         return self
 
     def _read_labels(self, y: Any, sample_weight: Any, n_rows: int) -> tuple[np.ndarray, np.ndarray | None]:
