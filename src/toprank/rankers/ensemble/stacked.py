@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
-from dataclasses import KW_ONLY, asdict, dataclass, fields
+from dataclasses import KW_ONLY, dataclass, fields
 from importlib.util import find_spec
 from typing import Any, Self
 
@@ -22,7 +22,7 @@ from toprank.data.cases import Cases
 from toprank.data.encoding import original_values
 from toprank.errors import InputError, InputTypeError
 from toprank.explain.reasons import Reason, strongest
-from toprank.explain.rows import Step, step_lines, value_steps
+from toprank.explain.rows import ScoreExplanation, Step, figures_of, step_lines, value_steps
 from toprank.explain.values import Originals
 from toprank.files.head import check_cutoff
 from toprank.files.model_file import numbered_parts
@@ -35,8 +35,7 @@ from toprank.rankers.validation import check_shares_table
 from toprank.register import BY_NAME
 from toprank.tree.weights import integer_weights
 from toprank.words.counts import plural
-from toprank.words.numbers import expected_rate_text, number_text
-from toprank.words.plain import plain
+from toprank.words.numbers import number_text
 
 DEFAULT_MEMBERS = (
     ("forest", "MetaAPForest"),
@@ -123,15 +122,13 @@ class MemberShare:
 
 
 @dataclass(frozen=True)
-class StackExplanation:
+class StackExplanation(ScoreExplanation):
     """Why a stack gives a row its score.
 
     Attributes
     ----------
     score, rate, lift : float
-        Score of the stack, hit rate of cases with that score (of new cases if `is_for_new_cases`, else of training),
-        and its ratio to the share of positives in training.
-    is_for_new_cases : bool
+        As in all explanations; `is_for_new_cases` says which rate it is.
     intercept : float
         What the score starts from; the members' log-odds, times their weights, are added.
     members : tuple of MemberShare
@@ -140,24 +137,15 @@ class StackExplanation:
         contribute nothing are left out.
     """
 
-    score: float
-    rate: float
-    lift: float
-    is_for_new_cases: bool
     intercept: float
     members: tuple[MemberShare, ...]
     steps: tuple[Step, ...]
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return plain values, ready for JSON; non-finite numbers become None."""
-        return plain(asdict(self))
 
     def __str__(self) -> str:
         terms = [f"{number_text(each.weight, 3)} x {number_text(each.log_odds, 3)} of {each.name}"
                  for each in self.members]  # fmt: skip
         lines = [
-            f"score {number_text(self.score, 6)}; "
-            + expected_rate_text(self.rate, self.lift, is_for_new_cases=self.is_for_new_cases),
+            f"score {number_text(self.score, 6)}; {self.rate_text}",
             f"= {number_text(self.intercept, 3)} + {' + '.join(terms)} (weight x log-odds of each member)",
             "columns, and what each adds to the log-odds of a positive, weighted over the members:",
         ]
@@ -370,14 +358,12 @@ class StackedRanker(Ranker):
         score = self.blend_.intercept + np.zeros(len(matrix))
         for weight, own in zip(self.blend_.weights, log_odds.T, strict=True):
             score += weight * own
-        rate = self.rates_.at(score)
+        figures = figures_of(score, self.rates_, self.base_rate_)
         out = []
         for i, steps in enumerate(value_steps(contributions, self.columns_, matrix, originals)):
             members = [MemberShare(name, float(own), float(weight)) for name, own, weight
                        in zip(self.members_, log_odds[i], self.blend_.weights, strict=True)]  # fmt: skip
-            lift, is_new = float(rate[i] / self.base_rate_), self.rates_.is_for_new_cases
-            start = float(self.blend_.intercept)
-            out.append(StackExplanation(float(score[i]), float(rate[i]), lift, is_new, start, tuple(members), steps))
+            out.append(StackExplanation(float(self.blend_.intercept), tuple(members), steps, **figures[i]))
         return out
 
     @property

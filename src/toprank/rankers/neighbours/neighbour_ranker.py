@@ -20,6 +20,7 @@ from toprank.data.encoding import original_values
 from toprank.data.shared_table import plain_table
 from toprank.errors import InputError
 from toprank.explain.reasons import Reason
+from toprank.explain.rows import figures_of
 from toprank.explain.values import Originals
 from toprank.files.model_file import without_prefix
 from toprank.rankers.alerts import log_odds_gain
@@ -341,15 +342,9 @@ class NeighbourRanker(Ranker):
         with Threads(resolve_n_jobs(self.n_jobs)) as threads:
             near = self._nearby(self._space.points(matrix), self.n_neighbors_, threads)
             score = self._score_rows(matrix, threads)
-        rate = self.rates_.at(score)
-        positives, negatives = (nearby_cases(side, self.columns_, matrix, originals, DIFFERENCES) for side in near)
-        return [
-            NeighbourExplanation(
-                float(score[i]), float(rate[i]), float(rate[i] / self.base_rate_), self.rates_.is_for_new_cases,
-                positives[i], negatives[i],
-            )
-            for i in range(len(matrix))
-        ]  # fmt: skip
+        sides = [nearby_cases(side, self.columns_, matrix, originals, DIFFERENCES) for side in near]
+        figures = figures_of(score, self.rates_, self.base_rate_)
+        return [NeighbourExplanation(*found, **known) for *found, known in zip(*sides, figures, strict=True)]
 
     def _nearby(self, points: np.ndarray, k: int, threads: Threads) -> tuple[Nearby, Nearby]:
         """Return the k nearest positives and negatives of each point, with what is needed to describe them."""

@@ -22,7 +22,7 @@ from toprank.data.frames import make_frame
 from toprank.errors import InputError
 from toprank.explain.conditions import Condition, merged
 from toprank.explain.reasons import Reason, kept_shares, strongest, typical_row
-from toprank.explain.rows import Step, value_steps
+from toprank.explain.rows import Step, figures_of, value_steps
 from toprank.explain.values import Originals
 from toprank.files.model_file import without_prefix
 from toprank.metrics import BeforeAfter
@@ -346,24 +346,18 @@ class RedFlags(Ranker):
         matrix = self._encode(X)
         with Threads(resolve_n_jobs(self.n_jobs)) as threads:
             score = self._score_rows(matrix, threads)
-        rate = self.rates_.at(score)
+        figures = figures_of(score, self.rates_, self.base_rate_)
         holds, card = self.flags_.holds(matrix), self.card_.contributions(matrix)
         on_card = value_steps(card, self.columns_, matrix, original_values(X, self._input_names))
         out = []
-        for i, of_values in enumerate(on_card):
+        for i, (of_values, known) in enumerate(zip(on_card, figures, strict=True)):
             of_flags = [
                 Step(flag.kind, place + 1, flag.points, f"{flag.kind} {place + 1}: {flag.text()}")
                 for place, flag in enumerate(self.flags_)
                 if holds[i, place]
             ]
             steps = sorted([*of_flags, *of_values], key=lambda step: -step.contribution)
-            lift = float(rate[i] / self.base_rate_)
-            out.append(
-                PointsExplanation(
-                    float(score[i]), self.card_.base, float(rate[i]), lift, tuple(steps),
-                    is_for_new_cases=self.rates_.is_for_new_cases,
-                )
-            )  # fmt: skip
+            out.append(PointsExplanation(self.card_.base, tuple(steps), **known))
         return out
 
     @property
