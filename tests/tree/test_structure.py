@@ -11,14 +11,14 @@ from tables import blocks, check_same_tree, limits, meta_tree, plain_tree, table
 from toprank._core.dtypes import CATEGORY, NUMERIC
 from toprank._core.threads import Threads
 from toprank.tree import bin_mapper
-from toprank.tree.scoring import TIES, Card, Margin, Votes, squash
+from toprank.tree.scoring import TIES, LeafScorecard, Margin, Votes, squash
 from toprank.tree.structure import DTYPES, Tree
 
 SCORINGS = {
     "constant": TIES,
     "margin": Margin(np.array([1.0, 0.5, 3.0])),
     "votes": Votes(0.3),
-    "linear": Card(
+    "linear": LeafScorecard(
         center=np.array([0.5, 0.0, 0.1]),
         weight=np.array([2.0, 0.0, -0.7]),
         missing=np.array([0.25, -1.0, 3.0]),

@@ -49,7 +49,7 @@ from toprank.files.model_file import without_prefix
 from toprank.metrics import HitRates
 from toprank.rankers.binned import BinnedRanker, OneTree
 from toprank.tree.bin_mapper import center_and_spread, distinct_values
-from toprank.tree.scoring import Card
+from toprank.tree.scoring import LeafScorecard
 from toprank.tree.structure import Tree, check_columns, check_depth
 from toprank.tree.weights import integer_weights
 from toprank.words.counts import plural
@@ -98,7 +98,7 @@ class TreeRanker(OneTree, BinnedRanker):
         self._training_leaf = leaf
         self.path_counts_ = count_paths(self.tree_, data.X, data.weight, leaf=leaf)  # how leaves are usually reached
         card = self.tree_.scoring
-        self._points_spread = points_spread(card, data) if isinstance(card, Card) else None
+        self._points_spread = points_spread(card, data) if isinstance(card, LeafScorecard) else None
         self._covers = None
         self._leaf_rows = None if self._is_prepared else LeafRows.draw(self.tree_, data.X, leaf, data.weight)
         return slice(None), score
@@ -289,7 +289,7 @@ class TreeRanker(OneTree, BinnedRanker):
 
     @property
     def _has_scorecard(self) -> bool:
-        return isinstance(self.tree_.scoring, Card)
+        return isinstance(self.tree_.scoring, LeafScorecard)
 
     @property
     def _card_shares(self) -> list[float] | None:
@@ -406,7 +406,7 @@ def leaf_rates(tree: Tree, rates: HitRates, score: np.ndarray, leaf: np.ndarray,
     return np.column_stack((rate, np.array(ends)))
 
 
-def points_spread(scoring: Card, data: BinnedCases) -> np.ndarray:
+def points_spread(scoring: LeafScorecard, data: BinnedCases) -> np.ndarray:
     """Return the standard deviation of each column's scorecard points over the training rows, float64 (n_features,).
 
     For a number that is never missing: weight times the spread of the column.
