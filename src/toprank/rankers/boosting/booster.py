@@ -16,7 +16,7 @@ from toprank._core.threads import Threads, resolve_n_jobs
 from toprank.data.cases import Cases
 from toprank.errors import InputError
 from toprank.rankers.boosting.additive_ranker import ADDITIVE_CONSTRAINTS, AdditiveRanker
-from toprank.rankers.boosting.losses import Here, Loss
+from toprank.rankers.boosting.losses import Loss, RowSums
 from toprank.rankers.boosting.rounds import Rounds, Rows, Settings, import_xgboost
 from toprank.rankers.boosting.xgboost_trees import trees_from_json
 from toprank.rankers.seeds import seed_of
@@ -69,7 +69,7 @@ class Booster(AdditiveRanker):
         self, data: Any, rows: np.ndarray, weight: np.ndarray, threads: Threads, others: np.ndarray | None = None
     ) -> Rounds:
         held_out = None if others is None else rows_of(data, others, weight)
-        return self._rounds(rows_of(data, rows, weight), self._settings(), held_out, Here(threads))
+        return self._rounds(rows_of(data, rows, weight), self._settings(), held_out, RowSums(threads))
 
     def _settings(self) -> Settings:
         """How each booster of the fit is grown."""

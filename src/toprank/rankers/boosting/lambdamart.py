@@ -8,7 +8,7 @@ from functools import lru_cache
 import numpy as np
 
 from toprank._core.lambdas import ap_lambdas, ap_pair_loss
-from toprank.rankers.boosting.losses import HERE, Here, Loss, Slopes
+from toprank.rankers.boosting.losses import THIS_PROCESS, Loss, RowSums, Slopes
 from toprank.rankers.boosting.plain_booster import PlainBooster
 
 EXACT_PAIRS = 2_000_000
@@ -49,7 +49,9 @@ class LambdaAP(Loss):
             return 0.0
         return float(ap_pair_loss(score[rows], weight[rows] / weight[rows].mean(), is_positive[rows]))
 
-    def slopes(self, score: np.ndarray, is_positive: np.ndarray, weight: np.ndarray, all_rows: Here = HERE) -> Slopes:
+    def slopes(
+        self, score: np.ndarray, is_positive: np.ndarray, weight: np.ndarray, all_rows: RowSums = THIS_PROCESS
+    ) -> Slopes:
         """Derivatives of the value with |delta AP| held fixed, times one factor."""
         cases, own = all_rows.gather(np.column_stack((score, is_positive, weight)))
         gradient, curvature = self._lambdas(cases[:, 0], cases[:, 1] > 0, cases[:, 2])

@@ -16,7 +16,7 @@ from toprank.files.model_file import without_prefix
 from toprank.rankers.base import Ranker
 from toprank.rankers.boosting.additive_ranker import COVER_ROWS, AdditiveRanker, Followed
 from toprank.rankers.boosting.booster import Booster, rows_of
-from toprank.rankers.boosting.losses import Here
+from toprank.rankers.boosting.losses import RowSums
 from toprank.rankers.boosting.rounds import Rounds
 from toprank.rankers.boosting.start import InitFits, Start
 from toprank.rankers.unseen import Fold, Unseen
@@ -72,7 +72,7 @@ class WarmBooster(Booster):
         held_out = None
         if others is not None:
             held_out = replace(rows_of(data, others, weight), margin=start.margin(data.X[others], threads))
-        growing = self._rounds(known, self._settings(), held_out, Here(threads))
+        growing = self._rounds(known, self._settings(), held_out, RowSums(threads))
         growing.start = start
         return growing
 
