@@ -39,6 +39,8 @@ class TableReader(BaseEstimator):
         Columns that are not used as features, and why.
     """
 
+    _start_params: tuple[str, ...] = ()  # parameters that may be a model to start from
+
     columns_: list[Column]
     left_out_: dict[str, str]
     _backend: str | None
@@ -147,8 +149,10 @@ class TableReader(BaseEstimator):
         return Cases(matrix, is_positive, weight, columns)
 
     def _params_of_file(self) -> dict[str, Any]:
-        """Return the parameters that a file of the model keeps."""
-        return self.get_params(deep=False)
+        """Return the parameters that a file keeps; a fitted model that the fit started from is left out."""
+        given = self.get_params(deep=False)
+        return {name: None if name in self._start_params and hasattr(value, "columns_") else value
+                for name, value in given.items()}  # fmt: skip
 
     def save(self, path: str | Path) -> None:
         """Write the fitted model to one file, completely or not at all; `toprank.load` reads it."""

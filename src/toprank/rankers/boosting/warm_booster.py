@@ -35,6 +35,7 @@ class WarmBooster(Booster):
         The fitted `init` and its scale; None without one.
     """
 
+    _start_params = ("init",)
     init: Any
     start_: Start | None
     _fits: InitFits
@@ -83,10 +84,6 @@ class WarmBooster(Booster):
     def _scorer(self, growing: Any, n_rounds: int) -> Callable[[np.ndarray], np.ndarray]:
         trees, start = super()._scorer(growing, n_rounds), growing.start
         return trees if start is None else lambda X: start.margin(X, Threads()) + trees(X)
-
-    def _params_of_file(self) -> dict[str, Any]:
-        given = super()._params_of_file()
-        return given | {"init": None} if hasattr(given["init"], "columns_") else given  # fitted: `start_` is kept
 
     # --- scoring and explaining ---------------------------------------------------------------------------------
 
