@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ranker_cases import RANKERS, make_cases
-from toprank import MetaAP
+from toprank import MetaAP, RankingTree, load
 from toprank.budget import Cutoff, cases_of_budget, find_cutoff
 
 
@@ -114,3 +114,18 @@ def test_sorting_only_the_top_changes_nothing(seed, share, n_scores, sample_rows
     whole = find_cutoff(wanted, 3000, score, positive, np.ones(3000))
     with patch("toprank.budget.SAMPLE_ROWS", sample_rows):
         assert find_cutoff(wanted, 3000, score, positive, None) == whole
+
+
+@pytest.mark.parametrize("later", [7, 0.05, None])
+def test_a_budget_set_after_the_fit_waits_for_the_next_one(later, tmp_path):
+    """The list followed a new count, but not a new share, and `predict` neither."""
+    X, y = make_cases(300)
+    model = RankingTree(cv=0, budget=30, max_depth=6, leaf_score="margin").fit(X, y)
+    line = model.summary()
+    model.set_params(budget=later)
+    model.save(tmp_path / "model.toprank")
+    for each in (model, load(tmp_path / "model.toprank")):
+        assert len(each.top_k(X)) == 30
+        assert abs(each.predict(X).sum() - 30) <= 5  # ties
+        assert each.summary() == line
+    assert len(model.fit(X, y).top_k(X)) != 30

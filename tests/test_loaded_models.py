@@ -20,6 +20,7 @@ from toprank.tree.structure import Tree
 
 X, Y = make_cases(300)
 NEW = make_cases(40)[0]
+LATER = make_cases(200, seed=1)
 
 SETTINGS: dict[str, list[dict[str, Any]]] = {
     "MetaAP": [{"cv": 3}, {"ccp_alpha": 0.0, "leaf_score": "constant", "cv": 0}],
@@ -61,7 +62,7 @@ ARGUMENTS: dict[str, tuple[Any, ...]] = {
     **dict.fromkeys(("get_mahalanobis_matrix", "bound"), ()),
     **dict.fromkeys(("rules", "rule_list", "to_text", "summary", "scorecard", "to_dict", "to_plain", "frame"), ()),
     "points": (X, Y), "diff": (0, 1),
-    "without_rule": (1, X, Y), "with_points": (1, 7, X, Y), "with_rule": ({"size": (">", 1)}, X, Y),
+    "without_rule": (1, *LATER), "with_points": (1, 7, *LATER), "with_rule": ({"size": (">", 1)}, *LATER),
     "score": (X, Y), "top_k": (NEW, 5), "dependence": (NEW, "size"), "subtree": ([1],), "node_classifier": (0,),
 }  # fmt: skip
 """How each public method is called. A method that is not here, nor among those below, fails the test."""

@@ -22,7 +22,7 @@ from toprank import CostTree, MetaAP, RankingTree, TAOClassifier, TAOTree, TreeR
 from toprank._core.dtypes import NUMERIC
 from toprank.export import to_text
 from toprank.tree.columns import Column
-from toprank.tree.scoring import Card, squash
+from toprank.tree.scoring import LeafScorecard, squash
 from toprank.words.wording import EXACT, category_text
 
 NAMES = [
@@ -323,7 +323,9 @@ def test_sums_that_overflow_both_ways_go_where_the_text_says(missing_left):
 
 
 def test_points_are_added_up_in_the_order_of_the_lines():
-    card = Card(center=[0] * 3, weight=[1e16, 1, -1e16], missing=[0, 3, 0], points_at=[0] * 4, category_points=[])
+    card = LeafScorecard(
+        center=[0] * 3, weight=[1e16, 1, -1e16], missing=[0, 3, 0], points_at=[0] * 4, category_points=[]
+    )
     tree = replace(make_tree([node(leaf=0, positive=1, negative=1)], 3), scoring=card).check()
     columns = [Column(name) for name in "abc"]
     text = TextTree(to_text(tree, columns, spread=np.array([1.0, 2.0, 3.0]), exact=True))

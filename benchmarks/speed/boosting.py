@@ -25,7 +25,7 @@ import numpy as np
 import xgboost
 
 from toprank._core.threads import Threads
-from toprank.rankers.boosting.losses import Blend, ExponentialAP, Here, Logistic, Loss, SigmoidAP
+from toprank.rankers.boosting.losses import Blend, ExponentialAP, Logistic, Loss, RowSums, SigmoidAP
 from toprank.rankers.boosting.rounds import Rounds, Rows, Settings, in_fixed_point
 
 HERE = Path(__file__).parent
@@ -55,7 +55,7 @@ def own_step(table: tuple[np.ndarray, np.ndarray], loss: Loss, given: dict[str, 
     X, y = table
     rows = Rows(X, y, np.ones(len(X)), ["q"] * X.shape[1])
     threads = Threads(given["nthread"]).__enter__()
-    return Rounds(rows, Settings(given, lambda turn: loss, SHARE, 0), all_rows=Here(threads)).step
+    return Rounds(rows, Settings(given, lambda turn: loss, SHARE, 0), all_rows=RowSums(threads)).step
 
 
 def plain_step(table: tuple[np.ndarray, np.ndarray], given: dict[str, Any]) -> Callable[[], None]:

@@ -589,10 +589,10 @@ def test_describe_prints_all_trees_of_a_forest_exactly(folder, tmp_path):
     out = run("describe", path, "--exact").out
     forest = toprank.load(path)
     assert out.startswith(forest.summary())
-    for tree in range(2):
-        below = forest.to_text(tree, exact=True).partition(f"tree {tree + 1} of 2:\n")[2]
+    for tree in (1, 2):
+        below = forest.to_text(tree, exact=True).partition(f"tree {tree} of 2:\n")[2]
         assert below
-        assert f"tree {tree + 1} of 2:\n{below}\n" in out
+        assert f"tree {tree} of 2:\n{below}\n" in out
 
 
 def test_evaluate_prints_expected_hits_beside_found_ones(folder, tmp_path):

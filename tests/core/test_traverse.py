@@ -7,7 +7,7 @@ import reference
 from tables import blocks, trees
 from toprank._core.dtypes import CATEGORY, CONDITION, NUMERIC
 from toprank._core.traverse import confusion_scores, scorecard_points, walk
-from toprank.tree.scoring import Card
+from toprank.tree.scoring import LeafScorecard
 
 
 def walked(tree, block, scale=None, path=False):
@@ -64,7 +64,7 @@ def test_confusion_score_of_one_split():
 
 @given(blocks())
 def test_scorecard_points_are_those_of_the_reference(block):
-    scoring = Card(
+    scoring = LeafScorecard(
         center=np.array([0.5, 0.0, 0.1]),
         weight=np.array([2.0, 0.0, -0.7]),
         missing=np.array([0.25, -1.0, 3.0]),

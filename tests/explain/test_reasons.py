@@ -9,11 +9,11 @@ from toprank.explain import explain_rows, reasons
 from toprank.explain.contributions import node_log_odds
 from toprank.metrics import HitRates
 from toprank.tree.columns import Usual
-from toprank.tree.scoring import Card
+from toprank.tree.scoring import LeafScorecard
 from toprank.words.numbers import percent_text
 
 X = np.array([[0.42, 2, 5000, 3], [np.nan, 0, 100, np.nan], [0.1, 5, 3000, np.nan]])
-SCORECARD = Card(
+SCORECARD = LeafScorecard(
     center=np.array([0.2, 0, 1000, 5]),
     weight=np.array([2.0, 0, -0.001, -0.5]),
     missing=np.array([0.1, 0.3, 0.2, 0.7]),

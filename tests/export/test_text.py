@@ -11,7 +11,7 @@ from grown_trees import AUDIT_COLUMNS, audit_tree, grown_cases, make_tree, node,
 from toprank.explain import side_condition
 from toprank.export import checked_spread, scorecard_lines, scorecard_summary, scorecard_table, to_text
 from toprank.tree.columns import Column
-from toprank.tree.scoring import TIES, Card
+from toprank.tree.scoring import TIES, LeafScorecard
 
 
 @given(grown_cases())
@@ -177,7 +177,7 @@ def test_an_exact_text_has_one_line_a_node(case):
 
 # --- the scorecard inside leaves ----------------------------------------------------------------------------
 
-CARD = Card(
+CARD = LeafScorecard(
     center=np.array([0.31, 0, 1_234_567.8, 0]),
     weight=np.array([0.8, 0, -1.234e-5, 0]),
     missing=np.array([0, -0.25, 0.5, -0.1]),
@@ -216,14 +216,14 @@ def test_columns_of_a_scorecard_come_as_the_model_has_them_where_nothing_else_is
 
 def test_rare_categories_share_their_points():
     column = Column("town", ("a", "b"), shared=("c", "d"))
-    card = Card(center=[0], weight=[0], missing=[0], points_at=[0, 2], category_points=[0.1, 0.2])
+    card = LeafScorecard(center=[0], weight=[0], missing=[0], points_at=[0, 2], category_points=[0.1, 0.2])
     assert scorecard_lines(card, [column]) == ["  town = b and 2 rare others +0.2, a +0.1"]
     assert scorecard_table(card, [column])["category"] == ["b", "c", "d", "a"]
 
 
 def test_names_in_a_scorecard_that_could_be_several_are_in_quotes():
     column = Column("town", ("a", "b, small"), shared=("c ",))
-    card = Card(center=[0], weight=[0], missing=[0], points_at=[0, 2], category_points=[0.1, 0.2])
+    card = LeafScorecard(center=[0], weight=[0], missing=[0], points_at=[0, 2], category_points=[0.1, 0.2])
     assert scorecard_lines(card, [column]) == ['  town = "b, small" and 1 rare other +0.2, a +0.1']
     assert scorecard_table(card, [column])["category"] == ["b, small", "c", "a"]
 
@@ -232,7 +232,7 @@ def test_of_many_categories_those_with_most_points_are_told():
     n = 300
     column = Column("a rather long name " * 8, tuple(f"a town of some name {i}" for i in range(n)))
     points = np.linspace(-1, 1, n)
-    card = Card(center=[0], weight=[0], missing=[0], points_at=[0, n], category_points=points)
+    card = LeafScorecard(center=[0], weight=[0], missing=[0], points_at=[0, n], category_points=points)
     lines = scorecard_lines(card, [column])
     text = " ".join(" ".join(lines).split())
     told = [float(number) for number in re.findall(r"name \d+ ([+-][\d.]+)", text)]
@@ -255,7 +255,7 @@ def test_without_points_there_is_no_scorecard_to_show():
 
 @pytest.mark.parametrize("weight", [5e-324, -1e-300, 1e-4, 0.001, 1.0, 1e20])
 def test_a_weight_of_any_size_is_a_number_to_read(weight):
-    card = Card(center=[0], weight=[weight], missing=[0], points_at=[0, 0], category_points=[])
+    card = LeafScorecard(center=[0], weight=[weight], missing=[0], points_at=[0, 0], category_points=[])
     (line,) = scorecard_lines(card, [Column("x")])
     assert line.startswith("  -" if weight < 0 else "  +")
     assert line.endswith(" of x above 0")

@@ -172,7 +172,7 @@ def test_the_training_rows_are_scored_once_for_the_cutoff_and_the_rates_of_leave
     model = RankingTree(max_depth=2, cv=2).fit(X, y)
     assert "hit_rate" in model.rules()
     assert sizes.count(300) == 1
-    assert model._training_rows is None  # a model keeps no training rows
+    assert model._training_leaf is None  # a model keeps nothing of the training rows
 
 
 def test_rules_as_data_are_those_of_the_table(fitted):
@@ -230,16 +230,16 @@ def test_the_text_shows_the_summary_and_the_conditions(fitted):
         tree = fitted.trees_[0] if fitted.kind in ENSEMBLES else fitted.tree_
     if fitted.kind == "cost-forest":  # whose first tree, at one end of a path, may call all cases the same
         at = next(i for i, tree in enumerate(fitted.trees_) if tree.n_leaves > 1)
-        text, tree = text + fitted.to_text(at), fitted.trees_[at]
+        text, tree = text + fitted.to_text(at + 1), fitted.trees_[at]
     used = {fitted.columns_[f].name for f in tree.feature[~tree.is_leaf]}
     assert used
     assert all(name in text for name in used)
     if fitted.kind in ENSEMBLES and fitted.kind != "cost-curve":  # which shows a tree by its point
         n_trees = len(fitted.trees_)
         assert f"tree 1 of {n_trees}" in text
-        assert f"tree 3 of {n_trees}" in fitted.to_text(2)
-        for wrong in (n_trees, -1, "first"):
-            message = rf"{type(fitted).__name__}.to_text needs a tree from 0 to {n_trees - 1}, got .*Hint"
+        assert f"tree 3 of {n_trees}" in fitted.to_text(3)
+        for wrong in (n_trees + 1, 0, True, "first"):
+            message = rf"{type(fitted).__name__}.to_text needs the number of a tree, from 1 to {n_trees}, got .*Hint"
             with pytest.raises(ValueError, match=message):
                 fitted.to_text(wrong)
 

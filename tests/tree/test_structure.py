@@ -11,14 +11,14 @@ from tables import blocks, check_same_tree, limits, meta_tree, plain_tree, table
 from toprank._core.dtypes import CATEGORY, NUMERIC
 from toprank._core.threads import Threads
 from toprank.tree import bin_mapper
-from toprank.tree.scoring import TIES, Card, Margin, Votes, squash
-from toprank.tree.structure import DTYPES, OPTIONAL, Tree
+from toprank.tree.scoring import TIES, LeafScorecard, Margin, Votes, squash
+from toprank.tree.structure import DTYPES, Tree
 
 SCORINGS = {
     "constant": TIES,
     "margin": Margin(np.array([1.0, 0.5, 3.0])),
     "votes": Votes(0.3),
-    "linear": Card(
+    "linear": LeafScorecard(
         center=np.array([0.5, 0.0, 0.1]),
         weight=np.array([2.0, 0.0, -0.7]),
         missing=np.array([0.25, -1.0, 3.0]),
@@ -276,18 +276,10 @@ def test_a_broken_tree_is_refused_with_a_sentence(tree, name):
 @pytest.mark.parametrize("name", DTYPES)
 def test_arrays_of_another_type_are_refused(tree, name):
     arrays = tree.to_arrays()
-    if name not in OPTIONAL:
-        with pytest.raises(ValueError, match=f"lacks an array '{name}'"):
-            Tree.from_arrays({n: a for n, a in arrays.items() if n != name})
+    with pytest.raises(ValueError, match=f"lacks an array '{name}'"):
+        Tree.from_arrays({n: a for n, a in arrays.items() if n != name})
     with pytest.raises(ValueError, match=f"lacks an array '{name}'"):
         Tree.from_arrays(arrays | {name: arrays[name].astype(np.float32)})
-
-
-def test_a_stored_tree_without_categories_in_its_sums_may_say_nothing_of_them(tree):
-    arrays, lists = tree.to_arrays(), tree.to_dict()
-    del arrays["oblique_code"], lists["oblique_code"]
-    assert Tree.from_arrays(arrays) == tree
-    assert Tree.from_dict(lists) == tree
 
 
 def test_categories_in_sums_are_stored_and_count_as_0_or_1(tree):

@@ -79,7 +79,7 @@ def demo(
     model = make_estimator(DEFAULT_COMMAND, (), {"budget": BUDGET}, history.columns)
     fit_with_progress(model, history.drop(LEFT_OUT), history["fraud"].to_numpy(), terminal)
     info = describe_model(model)
-    k = alerts_of_budget(model.budget, model.cutoff_, model.n_cases_, new.height)
+    k = alerts_of_budget(model.budget_, model.cutoff_, model.n_cases_, new.height)
     with terminal.working(f"Ranking the {new.height:,} cases of {YEAR}"):
         score = model.decision_function(new.drop(LEFT_OUT))
         top = model.top_k(new.drop(LEFT_OUT), k, reasons=3)

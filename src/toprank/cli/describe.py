@@ -280,8 +280,8 @@ def _print_model(
 def _provenance(info: dict[str, Any], *, all_facts: bool) -> list[tuple[str, str]]:
     """Return data, packages and parameters of a model, in words; the short form lists only non-default parameters."""
     written = info["created"].replace("T", " ").replace("+00:00", " UTC")
-    given, changed = info["parameters"], info.get("changed")
-    if all_facts or not isinstance(changed, list):
+    given, changed = info["parameters"], info["changed"]
+    if all_facts:
         return [
             ("data hash", info["data_hash"]),
             ("written", written),
@@ -303,8 +303,8 @@ def _print_columns(info: dict[str, Any], shares: list[tuple[str, list[float]]], 
         [column.name, column.kind, *(f"{100 * of[i]:.1f} %" for _, of in shares), _column_text(column)]
         for i, column in enumerate(columns)
     ]
-    rows += [[name, "left out", *("" for _ in shares), reason] for name, reason in info.get("left_out", {}).items()]
-    is_read = any(column.reading_text for column in columns) or bool(info.get("left_out"))
+    rows += [[name, "left out", *("" for _ in shares), reason] for name, reason in info["left_out"].items()]
+    is_read = any(column.reading_text for column in columns) or bool(info["left_out"])
     last = "categories, or how it was read" if is_read else "categories"
     titles = [("name", "left"), ("kind", "left"), *((name, "right") for name, _ in shares), (last, "left")]
     terminal.show(grid(titles, rows))

@@ -191,8 +191,8 @@ def choose_k(k: int | float | None, model: Any, n_rows: int, file: str, terminal
     from toprank.metrics.at_k import cases_of_share
 
     if k is None:
-        note_large_budget(model.budget, n_rows, "the budget of the model", file, terminal)
-        return alerts_of_budget(model.budget, model.cutoff_, model.n_cases_, n_rows)
+        note_large_budget(model.budget_, n_rows, "the budget of the model", file, terminal)
+        return alerts_of_budget(model.budget_, model.cutoff_, model.n_cases_, n_rows)
     if isinstance(k, float):
         return int(cases_of_share(k, n_rows))
     if not 1 <= k <= n_rows:

@@ -72,7 +72,7 @@ class BinnedCases(Cases):
         weights = integer_weights(self.is_positive, weight)
         if weight is None or weight is self.weight or not self.is_categorical.any():
             return weights
-        own = np.ones(len(weight)) if self.weight is None else self.weight
+        own = self.all_weights
         drawn = np.divide(weight, own, out=np.zeros(len(weight)), where=own > 0)
         cases = [
             math.fsum((weight * drawn)[of_class]) / math.fsum(weight[of_class]) if weight[of_class].any() else 1.0

@@ -50,6 +50,11 @@ class Cases:
         self.is_categorical = (self.n_categories > 0).astype(np.uint8)
         self._known: dict[Hashable, Any] = {}
 
+    @property
+    def all_weights(self) -> np.ndarray:
+        """Weight of each row, float64 (n,): 1 if none are given."""
+        return np.ones(len(self.X)) if self.weight is None else self.weight
+
     def with_weight(self, weight: np.ndarray) -> Self:
         """The same rows with other weights and an empty cache."""
         other = copy(self)

@@ -38,7 +38,6 @@ from toprank.rankers.boosting.rounds import import_xgboost
 from toprank.rankers.boosting.sgbap import SGBAP as LocalSGBAP
 from toprank.rankers.progress import progress
 from toprank.rankers.unseen import FOLD_ROWS, has_folds
-from toprank.rankers.validation import check_known_labels, check_labels, check_two_labels
 from toprank.tree.additive import AdditiveTrees
 from toprank.tree.bin_mapper import sample_rows
 from toprank.tree.columns import USUAL_ROWS, with_usual
@@ -90,14 +89,12 @@ class SGBAP(LocalSGBAP):
         """
         import_dask()
         import_xgboost()
-        self._validate_params()
         if self.init is not None:
             raise InputTypeError(
                 f"init is a {type(self.init).__name__}, expected None: on a cluster boosting starts from scratch. "
                 "Hint: toprank.SGBAP takes init, on one machine."
             )
-        self._reset()
-        try:
+        with self._fitting():
             blocks = blocks_of(X)
             raw, (y, sample_weight) = computed(current_client(client), blocks, y, sample_weight)
             data = self._read_cases(raw, y, sample_weight)
@@ -107,9 +104,6 @@ class SGBAP(LocalSGBAP):
             self.data_hash_ = data.fingerprint()
             with Threads(resolve_n_jobs(self.n_jobs)) as threads:
                 self._set_cutoff(data, threads, self._fit_model(data, threads))
-        except BaseException:
-            self._reset()  # so that a failed fit leaves no fitted attributes
-            raise
         return self
 
     def _read_cases(self, raw: Partitions, y: Any, sample_weight: Any) -> PartitionedCases:
@@ -197,10 +191,7 @@ class SGBAP(LocalSGBAP):
         from dask.base import compute
 
         score, y, sample_weight = compute(self.decision_function(X), y, sample_weight)
-        labels = check_labels(y, len(score), "SGBAP.score")
-        check_known_labels(labels, self.classes_, "SGBAP.score")
-        check_two_labels(labels, "SGBAP.score")
-        is_positive = labels == self.classes_[self.positive_index_]
+        is_positive = self._positives(y, len(score), "SGBAP.score")
         return average_precision(is_positive, score, sample_weight=sample_weight, pos_label=True)
 
     def _lazily(self, method: str, X: Any, width: tuple[int, ...], dtype: Any) -> Any:

@@ -18,7 +18,7 @@ import numpy as np
 
 from toprank.distributed.partitions import Part, PartitionedCases, import_dask
 from toprank.errors import InputError
-from toprank.rankers.boosting.losses import HERE, Here
+from toprank.rankers.boosting.losses import THIS_PROCESS, RowSums
 from toprank.rankers.boosting.rounds import Rounds, Rows, Settings, import_xgboost, single_precision
 
 CELLS = 2**24
@@ -40,7 +40,7 @@ END_SECONDS = 30
 """Longest time to wait for the tasks of a failed or interrupted fit."""
 
 
-class Workers(Here):
+class Workers(RowSums):
     """Sums over the rows of all workers, by XGBoost's collective.
 
     `numbers` are those of the rows of this worker in the whole table.
@@ -111,7 +111,7 @@ def grow(task: Task, parts: list[Part], first_numbers: list[int], rank: int, mee
     try:
         rows, numbers = _rows_of(parts, first_numbers, task)
         with _collective(rank, meeting):
-            all_rows = Workers(numbers) if meeting else HERE
+            all_rows = Workers(numbers) if meeting else THIS_PROCESS
             rounds = Rounds(rows, task.settings, all_rows=all_rows)
             for _ in range(task.n_rounds):
                 if all_rows.largest(np.array([int(task.name in STOPPED)]))[0]:
@@ -207,7 +207,7 @@ class Fit:
         Ctrl-C ends it after the current round: then KeyboardInterrupt has the JSON, or None, as its argument.
         """
         task = Task(self.name, settings, n_rounds, types, reference)
-        with import_dask().MultiLock(self._addresses, client=self._client):  # two fits at once would wait for ever
+        with import_dask().MultiLock(self._addresses, client=self._client):  # two concurrent fits would deadlock
             try:
                 self._start(task)
                 self._wait(show)
@@ -340,7 +340,7 @@ def _lost(addresses: list[str]) -> WorkerLostError:
 
 # --- bins -------------------------------------------------------------------------------------------------------
 #
-# XGBoost's own sketch over workers gives other bins than on one machine. Here each column is sent as a whole to one
+# XGBoost's own sketch over workers gives other bins than on one machine. RowSums each column is sent as a whole to one
 # worker, a few columns at a time, and XGBoost finds its cuts there. All workers then bin their rows like a small table
 # whose distinct values are the cuts: the same bins that XGBoost finds when it has all rows.
 

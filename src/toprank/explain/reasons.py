@@ -16,7 +16,7 @@ from toprank._core.dtypes import NUMERIC
 from toprank.explain.contributions import feature_contributions
 from toprank.explain.values import Originals, originals_by_feature, value_of, value_text
 from toprank.tree.columns import Category, Column
-from toprank.tree.scoring import Card
+from toprank.tree.scoring import LeafScorecard
 from toprank.tree.structure import Tree
 
 MAX_REASONS = 100
@@ -88,12 +88,12 @@ def row_contributions(tree: Tree, columns: Sequence[Column], X: np.ndarray) -> n
     """
     typical = typical_row(columns)
     out = feature_contributions(tree, X, typical)[0]
-    if isinstance(tree.scoring, Card):
+    if isinstance(tree.scoring, LeafScorecard):
         out += tree.scoring.points(X) - usual_points(tree.scoring, columns, typical)
     return out
 
 
-def usual_points(card: Card, columns: Sequence[Column], typical: np.ndarray) -> np.ndarray:
+def usual_points(card: LeafScorecard, columns: Sequence[Column], typical: np.ndarray) -> np.ndarray:
     """Points to compare a value of each column with, 0 where nothing is known: float64 (n_features,).
 
     For a number those of the usual value. For a category the mean over cases, all categories but the most frequent one

@@ -54,23 +54,55 @@ class Step:
     text: str
 
 
-@dataclass(frozen=True)
-class Explanation:
-    """Why one row has its score.
+@dataclass(frozen=True, kw_only=True)
+class ScoreExplanation:
+    """Base of explanations: the score of a row, and the hits to expect with it.
 
     Attributes
     ----------
-    leaf, n_leaves : int
-        Rank of the row's leaf, 1 = top, and the number of leaves.
-    n, positives : float
-        Training weight in the leaf.
     score : float
-        The row's own score.
     rate : float
         Hit rate of cases with that score; of new cases if `is_for_new_cases`, else of training.
     lift : float
         That rate over the share of positives in training.
     is_for_new_cases : bool
+    """
+
+    score: float
+    rate: float
+    lift: float
+    is_for_new_cases: bool
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain values, ready for JSON; non-finite numbers become None."""
+        return plain(asdict(self))
+
+    @property
+    def rate_text(self) -> str:
+        """The rate and the lift in words."""
+        return expected_rate_text(self.rate, self.lift, is_for_new_cases=self.is_for_new_cases)
+
+
+def figures_of(score: np.ndarray, rates: HitRates, base_rate: float) -> list[dict[str, Any]]:
+    """Return the values of `ScoreExplanation` for each row."""
+    rate = rates.at(score)
+    columns = score.tolist(), rate.tolist(), (rate / base_rate).tolist()
+    names = "score", "rate", "lift", "is_for_new_cases"
+    return [dict(zip(names, (*row, rates.is_for_new_cases), strict=True)) for row in zip(*columns, strict=True)]
+
+
+@dataclass(frozen=True)
+class Explanation(ScoreExplanation):
+    """Why one row has its score.
+
+    Attributes
+    ----------
+    score, rate, lift : float
+        As in all explanations; `is_for_new_cases` says which rate it is.
+    leaf, n_leaves : int
+        Rank of the row's leaf, 1 = top, and the number of leaves.
+    n, positives : float
+        Training weight in the leaf.
     steps : tuple of Step
         Conditions on the row's path, merged by feature, ordered by contribution to the log-odds.
     inside : tuple of Step
@@ -81,16 +113,8 @@ class Explanation:
     n_leaves: int
     n: float
     positives: float
-    score: float
-    rate: float
-    lift: float
-    is_for_new_cases: bool
     steps: tuple[Step, ...]
     inside: tuple[Step, ...] = ()
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return plain values, ready for JSON; non-finite numbers become None."""
-        return plain(asdict(self))
 
     def __str__(self) -> str:
         lines = [f"leaf {self.leaf:,} of {self.n_leaves:,}, score {number_text(self.score, 6)}"]
@@ -100,8 +124,7 @@ class Explanation:
                 f"in training {number_text(self.positives)} of {number_text(self.n)} cases of this leaf were positive"
             )
         if math.isfinite(self.rate):
-            rate = expected_rate_text(self.rate, self.lift, is_for_new_cases=self.is_for_new_cases)
-            known = f"{rate}; {known}"
+            known = f"{self.rate_text}; {known}"
         lines += textwrap.wrap(f"{known}.", WIDTH)
         lines.append("conditions met, and what each adds to the log-odds of a positive:")
         lines += step_lines(self.steps) or ["  none: all cases share this leaf"]
@@ -236,40 +259,30 @@ def _scorecard_steps(
 
 
 @dataclass(frozen=True)
-class VoteExplanation:
+class VoteExplanation(ScoreExplanation):
     """Why an ensemble gives a row its score.
 
     Attributes
     ----------
     score, rate, lift : float
-        Score of the ensemble, hit rate of cases with that score (of new cases if `is_for_new_cases`, else of training),
-        and its ratio to the share of positives in training.
+        As in all explanations; `is_for_new_cases` says which rate it is.
     n_trees : int
     steps : tuple of Step
         Columns by their contribution to the score (of votes: to the log-odds), without those that contribute nothing.
     how : str
         How the trees make the score, in words.
-    is_for_new_cases : bool
     base : float or None
         Score of the mean case: base and contributions add up to the score. None if they do not.
     """
 
-    score: float
-    rate: float
-    lift: float
     n_trees: int
     steps: tuple[Step, ...]
     how: str = "mean"
-    is_for_new_cases: bool = True
     base: float | None = None
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return plain values, ready for JSON; non-finite numbers become None."""
-        return plain(asdict(self))
-
     def __str__(self) -> str:
-        rate = expected_rate_text(self.rate, self.lift, is_for_new_cases=self.is_for_new_cases)
-        lines = [f"score {number_text(self.score, 6)}, {self.how} of {plural(self.n_trees, 'tree')}; {rate}"]
+        head = f"score {number_text(self.score, 6)}, {self.how} of {plural(self.n_trees, 'tree')}"
+        lines = [f"{head}; {self.rate_text}"]
         if self.base is None:
             lines.append("columns, and what each adds to the log-odds of a positive, on average over the trees:")
             return "\n".join(lines + step_lines(self.steps))
@@ -313,18 +326,10 @@ def explain_sums(
     originals: Originals | None = None,
 ) -> list[VoteExplanation]:
     """Explain the score of each row by what each of its values contributes, float64 (n, n_features)."""
-    rate, is_for_new_cases = rates.at(score), rates.is_for_new_cases
-    base = score - contributions.sum(axis=1) if how == SUM else None
+    base = (score - contributions.sum(axis=1)).tolist() if how == SUM else [None] * len(score)
+    steps = value_steps(contributions, columns, X, originals)
+    figures = figures_of(score, rates, base_rate)
     return [
-        VoteExplanation(
-            float(score[i]),
-            float(rate[i]),
-            float(rate[i] / base_rate),
-            n_trees,
-            steps,
-            how,
-            is_for_new_cases,
-            None if base is None else float(base[i]),
-        )
-        for i, steps in enumerate(value_steps(contributions, columns, X, originals))
+        VoteExplanation(n_trees, own, how, start, **known)
+        for own, start, known in zip(steps, base, figures, strict=True)
     ]

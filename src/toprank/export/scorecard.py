@@ -10,7 +10,7 @@ import numpy as np
 
 from toprank.errors import InputError
 from toprank.tree.columns import Category, Column
-from toprank.tree.scoring import Card, Scoring
+from toprank.tree.scoring import LeafScorecard, Scoring
 from toprank.words.counts import plural
 from toprank.words.numbers import number_text
 from toprank.words.wording import EXACT, SHORT, WEIGHT_DIGITS, Detail, is_cut, is_rounded, one_line
@@ -37,7 +37,7 @@ SMALL_WEIGHT = 1e-3
 
 def scorecard_features(scoring: Scoring, spread: np.ndarray | None = None) -> list[int]:
     """Return the features with points in a scorecard, by falling spread of their points, else in model order."""
-    if not isinstance(scoring, Card):
+    if not isinstance(scoring, LeafScorecard):
         return []
     used = (scoring.weight != 0) | (scoring.missing != 0) | (np.diff(scoring.step_at) > 0)
     for feature in np.flatnonzero(np.diff(scoring.points_at)).tolist():
@@ -60,7 +60,8 @@ def scorecard_table(
 
     Examples
     --------
-    >>> card = Card(center=[2, 0], weight=[0.5, 0], missing=[-0.1, 0], points_at=[0, 0, 2], category_points=[0, 1])
+    >>> points = {"points_at": [0, 0, 2], "category_points": [0, 1]}
+    >>> card = LeafScorecard(center=[2, 0], weight=[0.5, 0], missing=[-0.1, 0], **points)
     >>> table = scorecard_table(card, [Column("age"), Column("sector", ("retail", "catering"))])
     >>> for row in zip(*table.values()):
     ...     print(*row)
@@ -68,13 +69,13 @@ def scorecard_table(
     age None missing -0.1 nan
     sector catering category 1.0 nan
     """
-    rows = _card_rows(scoring, columns, spread) if isinstance(scoring, Card) else []
+    rows = _card_rows(scoring, columns, spread) if isinstance(scoring, LeafScorecard) else []
     names = ("column", "category", "counts", "points", "center")
     return {name: [row[i] for row in rows] for i, name in enumerate(names)}
 
 
 def _card_rows(
-    card: Card, columns: Sequence[Column], spread: np.ndarray | None
+    card: LeafScorecard, columns: Sequence[Column], spread: np.ndarray | None
 ) -> list[tuple[str, str | None, str, float, float]]:
     """Return the rows of `scorecard_table`."""
     rows: list[tuple[str, str | None, str, float, float]] = []
@@ -106,7 +107,8 @@ def scorecard_lines(
 
     Examples
     --------
-    >>> card = Card(center=[2, 0], weight=[0.5, 0], missing=[-0.1, 0], points_at=[0, 0, 2], category_points=[0, 1])
+    >>> points = {"points_at": [0, 0, 2], "category_points": [0, 1]}
+    >>> card = LeafScorecard(center=[2, 0], weight=[0.5, 0], missing=[-0.1, 0], **points)
     >>> print(*scorecard_lines(card, [Column("age"), Column("sector", ("retail", "catering"))]), sep="\n")
       +0.5 per unit of age above 2; missing: -0.1
       sector = catering +1
@@ -115,7 +117,7 @@ def scorecard_lines(
       +0.5 per unit of age above 2.0; missing: -0.1
       sector = retail +0.0, catering +1.0; missing: +0.0
     """
-    if not isinstance(scoring, Card):
+    if not isinstance(scoring, LeafScorecard):
         return []
     if detail.is_exact:
         return [f"  {_exact_card_line(scoring, columns[f], f)}" for f in scorecard_features(scoring)]
@@ -130,7 +132,7 @@ def scorecard_lines(
 
 def scorecard_summary(scoring: Scoring, columns: Sequence[Column], spread: np.ndarray | None = None) -> str:
     """Return the columns of a scorecard in words: scorecard of 2 columns: age, sector. Empty without a scorecard."""
-    if not isinstance(scoring, Card):
+    if not isinstance(scoring, LeafScorecard):
         return ""
     names = [one_line(columns[feature].name) for feature in scorecard_features(scoring, spread)]
     if not names:
@@ -163,11 +165,11 @@ def scorecard_shares(scoring: Scoring, spread: np.ndarray | None) -> list[float]
 
     Examples
     --------
-    >>> card = Card(center=[2, 0], weight=[0.5, 0.1], missing=[0, 0], points_at=[0, 0, 0], category_points=[])
+    >>> card = LeafScorecard(center=[2, 0], weight=[0.5, 0.1], missing=[0, 0], points_at=[0, 0, 0], category_points=[])
     >>> scorecard_shares(card, np.array([0.6, 0.2]))
     [0.75, 0.25]
     """
-    if not isinstance(scoring, Card) or spread is None or not spread.sum() > 0:
+    if not isinstance(scoring, LeafScorecard) or spread is None or not spread.sum() > 0:
         return None
     return [round(float(share), 12) for share in spread / spread.sum()]
 
@@ -213,11 +215,11 @@ def checked_spread(spread: np.ndarray | None, n_features: int) -> np.ndarray | N
     return array
 
 
-def _category_points(scoring: Card, feature: int) -> np.ndarray:
+def _category_points(scoring: LeafScorecard, feature: int) -> np.ndarray:
     return scoring.category_points[scoring.points_at[feature] : scoring.points_at[feature + 1]]
 
 
-def _category_parts(scoring: Card, column: Column, feature: int) -> list[tuple[tuple[Category, ...], float]]:
+def _category_parts(scoring: LeafScorecard, column: Column, feature: int) -> list[tuple[tuple[Category, ...], float]]:
     """Return the categories with points, most points first; those that share a code are together."""
     points = _category_points(scoring, feature)
     return [
@@ -225,7 +227,7 @@ def _category_parts(scoring: Card, column: Column, feature: int) -> list[tuple[t
     ]
 
 
-def _exact_card_line(scoring: Card, column: Column, feature: int) -> str:
+def _exact_card_line(scoring: LeafScorecard, column: Column, feature: int) -> str:
     """Return the points of one column in words, with every category and the missing value."""
     points, name = _category_points(scoring, feature), EXACT.name(column.name)
     if len(points):
@@ -239,7 +241,7 @@ def _exact_card_line(scoring: Card, column: Column, feature: int) -> str:
     return f"{words}; missing: {_signed(float(scoring.missing[feature]), EXACT)}"
 
 
-def hides_points(scoring: Card, column: Column, feature: int) -> bool:
+def hides_points(scoring: LeafScorecard, column: Column, feature: int) -> bool:
     """Return True if the short line of a column rounds its points or leaves some out."""
     parts = _category_parts(scoring, column, feature)
     steps = [each for _, each in _steps(scoring, feature)]
@@ -253,7 +255,7 @@ def hides_points(scoring: Card, column: Column, feature: int) -> bool:
     )
 
 
-def _card_line(scoring: Card, column: Column, feature: int, most: int = CARD_CATEGORIES) -> str:
+def _card_line(scoring: LeafScorecard, column: Column, feature: int, most: int = CARD_CATEGORIES) -> str:
     """Return the points of one column in words."""
     name, weight, missing = one_line(column.name), float(scoring.weight[feature]), float(scoring.missing[feature])
     parts, steps = _category_parts(scoring, column, feature), _step_texts(scoring, column, feature, most)
@@ -274,13 +276,13 @@ def _card_line(scoring: Card, column: Column, feature: int, most: int = CARD_CAT
     return f"{words}; missing:{GLUE}{_signed(missing)}" if missing else words
 
 
-def _steps(scoring: Card, feature: int) -> list[tuple[float, float]]:
+def _steps(scoring: LeafScorecard, feature: int) -> list[tuple[float, float]]:
     """Return the values at which the points of a number change, ascending, and by how much."""
     own = slice(scoring.step_at[feature], scoring.step_at[feature + 1])
     return list(zip(scoring.step_above[own].tolist(), scoring.step_points[own].tolist(), strict=True))
 
 
-def _step_texts(scoring: Card, column: Column, feature: int, most: int) -> list[str]:
+def _step_texts(scoring: LeafScorecard, column: Column, feature: int, most: int) -> list[str]:
     """Return the largest steps of a number in words, in the order of its values, and a count of the others."""
     steps = _steps(scoring, feature)
     largest = sorted(steps, key=lambda step: -abs(step[1]))[:most]

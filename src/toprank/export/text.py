@@ -16,7 +16,7 @@ from toprank.explain.rules import LeafRule, Rule
 from toprank.explain.walk import TreeWalk, Visit, passed_up
 from toprank.export.scorecard import CARD_TITLE, WIDTH, hides_points, scorecard_features, scorecard_lines
 from toprank.tree.columns import Column
-from toprank.tree.scoring import Card, Scoring, Votes
+from toprank.tree.scoring import LeafScorecard, Scoring, Votes
 from toprank.tree.structure import Tree
 from toprank.words.counts import count, plural
 from toprank.words.numbers import hit_rate_text, lift_text, number_text, percent_text
@@ -95,7 +95,7 @@ def to_text(
         return "\n".join([*lines, *_vote_lines(tree.scoring)])
     asked = np.flatnonzero(~tree.is_leaf & drawing.is_shown).tolist()
     scoring = tree.scoring
-    is_card_cut = isinstance(scoring, Card) and any(
+    is_card_cut = isinstance(scoring, LeafScorecard) and any(
         hides_points(scoring, columns[f], f) for f in scorecard_features(scoring)
     )
     parts = [*shortenings(tree, columns, asked), *(["scorecard"] if is_card_cut else [])]

@@ -88,10 +88,10 @@ def _entries(info: dict[str, Any], is_ranker: bool, has_leaves: bool) -> Iterato
     """Name, check and expectation of each entry."""
     figures = info["figures"]
     yield "parameters", lambda: isinstance(info["parameters"], dict), "a set of named values"
-    yield "changed", lambda: _are_texts(info.get("changed", [])), "a list of names"
+    yield "changed", lambda: _are_texts(info["changed"]), "a list of names"
     yield "columns", lambda: _is_list_of(info["columns"], dict), "a list of columns"
-    yield "left_out", lambda: _is_texts_by_name(info.get("left_out", {})), "a reason in words for each column left out"
-    yield "input_names", lambda: _are_texts(info.get("input_names", [])), "a list of names"
+    yield "left_out", lambda: _is_texts_by_name(info["left_out"]), "a reason in words for each column left out"
+    yield "input_names", lambda: _are_texts(info["input_names"]), "a list of names"
     yield "feature_names", lambda: info["feature_names"] is None or _are_texts(info["feature_names"]), "a list of names"
     yield "classes", lambda: _are_classes(info["classes"]), "a list of classes and their type"
     yield "backend", lambda: info["backend"] is None or isinstance(info["backend"], str), "a name"

@@ -168,8 +168,8 @@ def model_of(kind: Any, facts: dict[str, Any]) -> Any:
     model = kind(**{name: _from_plain(value) for name, value in facts["parameters"].items()})
     model._validate_params()
     model.columns_ = columns
-    model.left_out_ = _reasons_of(facts.get("left_out", {}))
-    model._input_names = list(facts.get("input_names", [column.name for column in columns]))
+    model.left_out_ = _reasons_of(facts["left_out"])
+    model._input_names = list(facts["input_names"])
     model.n_features_in_ = len(model._input_names)
     if facts["feature_names"]:
         model.feature_names_in_ = np.array(facts["feature_names"], dtype=object)
@@ -199,7 +199,7 @@ def _take_ranking(model: Any, info: dict[str, Any]) -> None:
     """Add the content of `_ranking_of` to a ranker, checked; importances are those of its trees."""
     model.positive_index_ = int(info["positive_index"])
     model.n_cases_, model.n_positives_ = info["figures"]["n_cases"], info["figures"]["n_positives"]
-    model.cutoff_ = Cutoff.from_dict(info["cutoff"])
+    model.cutoff_, model.budget_ = Cutoff.from_dict(info["cutoff"]), model.budget
     _check_rules([
         (model.classes_.shape == (2,) and model.positive_index_ in (0, 1), "has two classes, one of them positive"),
         (0 < model.n_positives_ < model.n_cases_, "was trained on cases of both classes"),
@@ -320,10 +320,8 @@ def numbered_parts(arrays: dict[str, np.ndarray], prefix: str, count: int) -> li
 
 
 def _parameters(model: Any) -> dict[str, Any]:
-    """Parameters of a model as JSON; a fitted `init`, which is only a starting point, is dropped."""
-    given = model.get_params(deep=False)
-    return {name: None if name == "init" and hasattr(value, "columns_") else _plain(value)
-            for name, value in given.items()}  # fmt: skip
+    """Parameters of a model as JSON."""
+    return {name: _plain(value) for name, value in model._params_of_file().items()}
 
 
 def _changed(model: Any) -> list[str]:

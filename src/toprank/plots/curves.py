@@ -453,7 +453,7 @@ class LearningCurveDisplay(Display):
             raise InputError(
                 f"{type(model).__name__} has no learning curve. Hint: fit a booster such as SGBAP, with cv=5."
             )
-        k = "positives" if model.budget is None else "budget"
+        k = "positives" if model.budget_ is None else "budget"
         values = {"average precision": curve["average_precision"], f"precision at k = {k}": curve["precision_at_k"]}
         return cls(curve["round"], values, best_round(curve["average_precision"]), title)
 

@@ -81,8 +81,13 @@ class Ranker(ClassifierMixin, TableReader):
     ----------
     rates_ : HitRates
         Hit rate by score, of new cases; with cv=0 of the training cases.
+    cutoff_ : Cutoff
+        The end of the alerts.
+    budget_ : int, float or None
+        `budget` at the fit, which `predict` and `top_k` follow: another one set later takes effect at the next fit.
     """
 
+    budget_: Any = None
     cv: Any = 0  # a ranker without this parameter estimates rates itself, or has none for new cases
     random_state: Any = None
     _cutoff_rows = 10_000_000  # training rows on which the cutoff of the budget is found
@@ -102,25 +107,20 @@ class Ranker(ClassifierMixin, TableReader):
         y : array of shape (n,)
             The outcome: two values; the larger one (1, True, "yes") or `pos_label` is positive.
         sample_weight : array of shape (n,), optional
-            Non-negative weights. Weight 2 is the row twice, weight 0 leaves it out.
+            Non-negative weights. Weight 2 is the row twice, but for forests, which draw rows at random; weight 0 leaves
+            a row out.
         groups : array of shape (n,), optional
             Who or what each row belongs to, such as a person or a company with several rows. Rows of one group are
-            never on both sides of a fold or of a bootstrap sample, so that hit rates are those of new persons. A row
-            without a group (None, NaN) stands alone.
+            never on both sides of a fold or of a bootstrap sample, so that hit rates apply to people not seen in
+            training. A row without a group (None, NaN) stands alone.
 
         Returns
         -------
         self
         """
-        self._validate_params()
-        self._reset()
-        try:
-            with Threads(resolve_n_jobs(self.n_jobs)) as threads:
-                data = self._read_training(X, y, sample_weight, threads, groups)
-                self._set_cutoff(data, threads, self._fit_model(data, threads) or self._cross_validate(data, threads))
-        except BaseException:
-            self._reset()  # so that a failed fit leaves no fitted attributes
-            raise
+        with self._fitting(), Threads(resolve_n_jobs(self.n_jobs)) as threads:
+            data = self._read_training(X, y, sample_weight, threads, groups)
+            self._set_cutoff(data, threads, self._fit_model(data, threads) or self._cross_validate(data, threads))
         return self
 
     def _read_training(self, X: Any, y: Any, sample_weight: Any, threads: Threads, groups: Any = None) -> Any:
@@ -248,10 +248,10 @@ class Ranker(ClassifierMixin, TableReader):
         return self
 
     def _set_cutoff(self, data: Any, threads: Threads, unseen: Unseen | None) -> None:
-        """Find the score that separates alerts from the rest, and the hit rates by score."""
+        """Find the score that separates alerts from the rest, and the hit rates by score and of parts of the model."""
         k = cases_of_budget(self.budget, self.n_cases_, self.n_positives_)
-        rows, score = self._score_training_rows(data, threads)
-        is_positive = data.is_positive[rows]
+        rows, all_scores = self._score_training_rows(data, threads)
+        score, is_positive = all_scores, data.is_positive[rows]
         weight = None if data.weight is None else data.weight[rows]
         if weight is not None:
             score, is_positive, weight = score[weight > 0], is_positive[weight > 0], weight[weight > 0]
@@ -268,7 +268,11 @@ class Ranker(ClassifierMixin, TableReader):
             scale = self.n_cases_ / weights.sum()
             rate, low, high = self.rates_.of_group(score[above], weights[above] * scale)
             cutoff = replace(cutoff, hit_rate=rate, hit_rate_low=low, hit_rate_high=high)
-        self.cutoff_ = cutoff
+        self.cutoff_, self.budget_ = cutoff, self.budget
+        self._rate_parts(data, rows, all_scores)
+
+    def _rate_parts(self, data: Any, rows: slice | np.ndarray, score: np.ndarray) -> None:
+        """Set the hit rates of leaves or rules from the scores of these training rows, once `rates_` is known."""
 
     def _score_training_rows(self, data: Any, threads: Threads) -> tuple[slice | np.ndarray, np.ndarray]:
         """Score the training rows, or a sample of them, with the final model; return which rows, and their scores."""
@@ -305,13 +309,16 @@ class Ranker(ClassifierMixin, TableReader):
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """Return the average precision on (X, y)."""
         score = self.decision_function(X)
-        owner = f"{type(self).__name__}.score"
-        labels = check_labels(y, len(score), owner)
+        is_positive = self._positives(y, len(score), f"{type(self).__name__}.score")
+        return average_precision(is_positive, score, sample_weight=sample_weight, pos_label=True)
+
+    def _positives(self, y: Any, n_rows: int, owner: str, *, need_both: bool = True) -> np.ndarray:
+        """Return which outcomes are positive, bool (n_rows,); ValueError for other labels, or for one class alone."""
+        labels = check_labels(y, n_rows, owner)
         check_known_labels(labels, self.classes_, owner)
-        check_two_labels(labels, owner)
-        return average_precision(
-            labels == self.classes_[self.positive_index_], score, sample_weight=sample_weight, pos_label=True
-        )
+        if need_both:
+            check_two_labels(labels, owner)
+        return labels == self.classes_[self.positive_index_]
 
     # --- alerts -------------------------------------------------------------------------------------------------
 
@@ -355,7 +362,7 @@ class Ranker(ClassifierMixin, TableReader):
         matrix = self._encode(X)
         check_reasons(reasons)
         if k is None:
-            k = alerts_of_budget(self.budget, self.cutoff_, self.n_cases_, len(matrix))
+            k = alerts_of_budget(self.budget_, self.cutoff_, self.n_cases_, len(matrix))
         k = count_of_alerts(k, len(matrix))
         first, last = carried_columns(X, id, "id"), carried_columns(X, keep, "keep")
         with Threads(resolve_n_jobs(self.n_jobs)) as threads:
@@ -446,7 +453,7 @@ class Ranker(ClassifierMixin, TableReader):
 
     def _line_in_words(self) -> str:
         """Return the cutoff of `predict` and its expected hits, in words; "" if `_facts` says what is flagged."""
-        return budget_text(self.cutoff_, is_default=self.budget is None)
+        return budget_text(self.cutoff_, is_default=self.budget_ is None)
 
     def _importances(self) -> np.ndarray:
         """Return the share of each column in the model, float64 (n_features,); all 0 without importances."""
@@ -457,6 +464,10 @@ class Ranker(ClassifierMixin, TableReader):
         """Share of each column in a scorecard inside leaves; None without one."""
         return None
 
+    def _params_of_file(self) -> dict[str, Any]:
+        given = super()._params_of_file()
+        return given | {"budget": self.budget_} if hasattr(self, "cutoff_") else given
+
     def _to_arrays(self) -> dict[str, np.ndarray]:
         """Return the arrays of the fitted model for a file."""
         return {f"hit_rates_{name}": array for name, array in self.rates_.to_arrays().items()}
@@ -464,6 +475,16 @@ class Ranker(ClassifierMixin, TableReader):
     def _from_arrays(self, arrays: dict[str, np.ndarray]) -> None:
         """Restore the fitted model from the arrays of a file."""
         self.rates_ = HitRates.from_arrays(without_prefix(arrays, "hit_rates_"))
+
+    def to_plain(self) -> dict[str, Any]:
+        """Return the model as plain values for other programs: class, columns, its parts. `save` keeps everything."""
+        check_is_fitted(self)
+        columns = [column.to_dict() for column in self.columns_]
+        return {"class": type(self).__name__, "columns": columns, **self._plain_parts()}
+
+    def _plain_parts(self) -> dict[str, Any]:
+        """Return what the score is computed from as plain values: trees, points, known cases."""
+        return {}
 
     def _figures(self) -> dict[str, Any]:
         """Return figures of the fitted model for its file, besides the number of cases."""

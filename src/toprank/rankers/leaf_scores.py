@@ -14,7 +14,7 @@ from toprank.data.cases import sample_cases
 from toprank.tree.bin_mapper import center_and_spread, distinct_values, short_between
 from toprank.tree.categories import CategorySearch, levels_worth_points
 from toprank.tree.rows import find_equal_rows
-from toprank.tree.scoring import TIES, Card, Margin, Scoring
+from toprank.tree.scoring import TIES, LeafScorecard, Margin, Scoring
 from toprank.tree.tao.logistic import fit_l1_logistic
 from toprank.tree.weights import integer_weights
 
@@ -81,7 +81,7 @@ def fit_linear_scoring(
     C: float,
     n_steps: int = 0,
     categories: CategorySearch | None = None,
-) -> Card:
+) -> LeafScorecard:
     """Return the scorecard of an L1 logistic regression with penalty 1 / C; rows of weight 0 are left out.
 
     With `n_steps`, a number also gets points for each of that many quantiles it is above: an additive model in which
@@ -115,7 +115,7 @@ def fit_linear_scoring(
     missing[gaps] = coefficients[len(numeric) : n_plain]
     steps = coefficients[n_plain + n_points :]
     is_kept = steps != 0
-    return Card(
+    return LeafScorecard(
         center=np.where(slope != 0, center, 0.0),
         weight=slope,
         missing=missing,

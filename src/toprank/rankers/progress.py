@@ -19,7 +19,7 @@ _listener: ContextVar[Callable[[str], None] | None] = ContextVar("listener", def
 
 @contextmanager
 def reported_to(listener: Callable[[str], None]) -> Iterator[None]:
-    """Send progress to a function, as text, in place of standard error: a caller may have a status line of its own."""
+    """Send progress to a function, as text, in place of standard error: for callers with their own status line."""
     token = _listener.set(listener)
     try:
         yield

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -23,7 +25,7 @@ from toprank.rankers.validation import check_finite, check_no_iterator, check_no
 from toprank.tree.columns import Column
 
 OF_A_PART = ("_is_prepared", "_table_counts")
-"""What only a model that is part of another one knows."""
+"""Attributes that only nested models have."""
 
 
 class TableReader(BaseEstimator):
@@ -36,6 +38,8 @@ class TableReader(BaseEstimator):
     left_out_ : dict
         Columns that are not used as features, and why.
     """
+
+    _start_params: tuple[str, ...] = ()  # parameters that may be a model to start from
 
     columns_: list[Column]
     left_out_: dict[str, str]
@@ -51,6 +55,17 @@ class TableReader(BaseEstimator):
         """Drop all fitted attributes."""
         for name in [name for name in vars(self) if name.endswith("_") or name in OF_A_PART]:
             delattr(self, name)
+
+    @contextmanager
+    def _fitting(self) -> Iterator[None]:
+        """Check parameters and drop all fitted attributes; those of a fit that fails, too."""
+        self._validate_params()
+        self._reset()
+        try:
+            yield
+        except BaseException:
+            self._reset()
+            raise
 
     def _read(self, X: Any, reset: bool) -> Table:
         """Table of X, its columns checked against training unless `reset`."""
@@ -132,6 +147,12 @@ class TableReader(BaseEstimator):
         has_missing = np.isnan(matrix).any(axis=0)
         columns = [replace(c, has_missing=bool(m)) for c, m in zip(self.columns_, has_missing, strict=True)]
         return Cases(matrix, is_positive, weight, columns)
+
+    def _params_of_file(self) -> dict[str, Any]:
+        """Return the parameters that a file keeps; a fitted model that the fit started from is left out."""
+        given = self.get_params(deep=False)
+        return {name: None if name in self._start_params and hasattr(value, "columns_") else value
+                for name, value in given.items()}  # fmt: skip
 
     def save(self, path: str | Path) -> None:
         """Write the fitted model to one file, completely or not at all; `toprank.load` reads it."""

@@ -48,9 +48,8 @@ from toprank.export import (
 from toprank.files.model_file import without_prefix
 from toprank.metrics import HitRates
 from toprank.rankers.binned import BinnedRanker, OneTree
-from toprank.rankers.unseen import Unseen
 from toprank.tree.bin_mapper import center_and_spread, distinct_values
-from toprank.tree.scoring import Card
+from toprank.tree.scoring import LeafScorecard
 from toprank.tree.structure import Tree, check_columns, check_depth
 from toprank.tree.weights import integer_weights
 from toprank.words.counts import plural
@@ -91,25 +90,24 @@ class TreeRanker(OneTree, BinnedRanker):
     """Training rows to find short rules on, kept until these are first needed: most fits never need them."""
 
     _covers: Covers | None = None
-    _training_rows: tuple[np.ndarray, np.ndarray] | None = None
-    """Scores and leaf nodes of the training rows, kept only while the cutoff is set."""
+    _training_leaf: np.ndarray | None = None
+    """Leaf nodes of the training rows, kept only while the cutoff is set."""
 
     def _score_training_rows(self, data: BinnedCases, threads: Threads) -> tuple[slice, np.ndarray]:
-        score, leaf = self._training_rows = self.tree_.scores_and_leaves(data.X, threads)
+        score, leaf = self.tree_.scores_and_leaves(data.X, threads)
+        self._training_leaf = leaf
         self.path_counts_ = count_paths(self.tree_, data.X, data.weight, leaf=leaf)  # how leaves are usually reached
         card = self.tree_.scoring
-        self._points_spread = points_spread(card, data) if isinstance(card, Card) else None
+        self._points_spread = points_spread(card, data) if isinstance(card, LeafScorecard) else None
         self._covers = None
         self._leaf_rows = None if self._is_prepared else LeafRows.draw(self.tree_, data.X, leaf, data.weight)
         return slice(None), score
 
-    def _set_cutoff(self, data: BinnedCases, threads: Threads, unseen: Unseen | None) -> None:
-        super()._set_cutoff(data, threads, unseen)
-        rows: tuple[np.ndarray, np.ndarray] | None = self.__dict__.pop("_training_rows", None)
+    def _rate_parts(self, data: BinnedCases, rows: slice | np.ndarray, score: np.ndarray) -> None:
+        leaf: np.ndarray | None = self.__dict__.pop("_training_leaf", None)
         self._leaf_rates = None
-        if rows is not None and self.rates_.is_for_new_cases:
-            weight = np.ones(len(data.X)) if data.weight is None else data.weight
-            self._leaf_rates = leaf_rates(self.tree_, self.rates_, rows[0], rows[1], weight)
+        if leaf is not None and self.rates_.is_for_new_cases:
+            self._leaf_rates = leaf_rates(self.tree_, self.rates_, score, leaf, data.all_weights)
 
     def _short_rules(self) -> Covers:
         """Return the short rules of the best leaves, found at the first call."""
@@ -291,7 +289,7 @@ class TreeRanker(OneTree, BinnedRanker):
 
     @property
     def _has_scorecard(self) -> bool:
-        return isinstance(self.tree_.scoring, Card)
+        return isinstance(self.tree_.scoring, LeafScorecard)
 
     @property
     def _card_shares(self) -> list[float] | None:
@@ -367,14 +365,8 @@ class TreeRanker(OneTree, BinnedRanker):
         card = scorecard_lines(self.tree_.scoring, self.columns_, self._points_spread, max_columns=CARD_COLUMNS)
         return "\n".join(lines + (["", f"{CARD_TITLE}:", *card] if card else []))
 
-    def to_plain(self) -> dict[str, Any]:
-        """Return the model as plain values for other programs: class, columns, tree. `save` keeps everything."""
-        check_is_fitted(self)
-        return {
-            "class": type(self).__name__,
-            "columns": [column.to_dict() for column in self.columns_],
-            "tree": self._conditions.to_dict(),
-        }
+    def _plain_parts(self) -> dict[str, Any]:
+        return {"tree": self._conditions.to_dict()}
 
     def _figures(self) -> dict[str, Any]:
         """Return figures of the fitted model besides those of every ranker."""
@@ -416,7 +408,7 @@ def leaf_rates(tree: Tree, rates: HitRates, score: np.ndarray, leaf: np.ndarray,
     return np.column_stack((rate, np.array(ends)))
 
 
-def points_spread(scoring: Card, data: BinnedCases) -> np.ndarray:
+def points_spread(scoring: LeafScorecard, data: BinnedCases) -> np.ndarray:
     """Return the standard deviation of each column's scorecard points over the training rows, float64 (n_features,).
 
     For a number that is never missing: weight times the spread of the column.

@@ -9,10 +9,10 @@ from typing import Any
 
 import numpy as np
 from sklearn.model_selection import check_cv
-from sklearn.utils import check_random_state
 
 from toprank.data.cases import Cases, sample_cases
 from toprank.metrics.hit_rates import OF_TRAINING, HitRates, fit_hit_rates, on_final_scale
+from toprank.rankers.seeds import seed_of
 from toprank.tree.rows import row_hashes
 from toprank.tree.weights import integer_weights
 
@@ -143,17 +143,16 @@ def held_out_folds(data: Cases, cv: Any, random_state: Any, n_rows: int = FOLD_R
         return []
     rows, weight = sample_cases(data.is_positive, data.weight, n_rows)
     if cv is None or isinstance(cv, int | np.integer):
-        seed = check_random_state(0 if random_state is None else random_state).randint(2**31)
-        fold = _deal_out(data, rows, 5 if cv is None else int(cv), seed)
+        fold = _deal_out(data, rows, 5 if cv is None else int(cv), seed_of(random_state))
         splits = [(rows[fold != f], rows[fold == f]) for f in range(fold.max(initial=-1) + 1)]
     else:
         position = np.arange(len(data.X))
-        weight = np.ones(len(position)) if data.weight is None else data.weight
+        weight = data.all_weights
         found = check_cv(cv, classifier=True).split(position.reshape(-1, 1), data.is_positive, data.groups)
         splits = [
             tuple(np.asarray(part)[weight[np.asarray(part)] > 0] for part in split) for split in found
         ]  # weight 0 means no row
-    own = np.ones(len(data.X)) if data.weight is None else data.weight
+    own = data.all_weights
     folds = [Fold(inside, held_out, weight, own) for inside, held_out in splits]
     return [f for f in folds if has_both(data.is_positive[f.inside]) and has_both(data.is_positive[f.held_out])]
 

@@ -177,7 +177,7 @@ class Margin(Scoring):
 
 
 @dataclass(frozen=True, eq=False)
-class Card(Scoring):
+class LeafScorecard(Scoring):
     """A sparse scorecard shared by all leaves: points in log-odds of a positive.
 
     Attributes
@@ -246,11 +246,11 @@ class Card(Scoring):
             out[known, feature] = points[values[known].astype(np.intp)]
         return out
 
-    def one_column(self, feature: int) -> Card:
+    def one_column(self, feature: int) -> LeafScorecard:
         """The scorecard of one feature, with one column."""
         own, categories = slice(feature, feature + 1), slice(*self.points_at[feature : feature + 2])
         steps = slice(*self.step_at[feature : feature + 2])
-        return Card(
+        return LeafScorecard(
             self.center[own],
             self.weight[own],
             self.missing[own],

@@ -19,7 +19,7 @@ from toprank._core.traverse import walk
 from toprank.errors import InputError
 from toprank.tree.bin_mapper import as_block, row_blocks
 from toprank.tree.columns import Column
-from toprank.tree.scoring import NO_MARGIN, Card, Margin, Scoring, Ties, Votes, rises, scoring_from, squash
+from toprank.tree.scoring import NO_MARGIN, LeafScorecard, Margin, Scoring, Ties, Votes, rises, scoring_from, squash
 
 DTYPES: dict[str, Any] = {
     "kind": np.uint8, "feature": NODE, "threshold": np.float64, "left": NODE, "right": NODE, "missing_left": np.uint8,
@@ -28,9 +28,6 @@ DTYPES: dict[str, Any] = {
     "oblique_code": NODE, "oblique_weight": np.float64, "oblique_fill": np.float64, "gain": np.float64,
 }  # fmt: skip
 """Fixed-width type of every array of a tree."""
-
-OPTIONAL = ("oblique_code",)
-"""Arrays that a stored tree may lack: older trees have only numbers in their sums."""
 
 N_CODES = 256
 """Number of codes that a set of categories can hold."""
@@ -249,7 +246,7 @@ class Tree:
             return np.array(values, DTYPES[name]).reshape((-1, 4) if name == "category_bits" else -1)
 
         try:
-            arrays = {name: array(name) for name in DTYPES if name in data or name not in OPTIONAL}
+            arrays = {name: array(name) for name in DTYPES}
             tree = cls(**arrays, n_features=int(data["n_features"]), scoring=scoring_from(data["scoring"]))
         except (KeyError, TypeError, ValueError, OverflowError) as error:
             raise InputError(f"Not a valid tree: {error!r}. Hint: use a dictionary made by `to_dict`.") from error
@@ -265,7 +262,7 @@ class Tree:
         """Tree from arrays made by `to_arrays`; checked."""
         named = {name: arrays[name] for name in DTYPES if name in arrays}
         for name, dtype in DTYPES.items():
-            if named[name].dtype != dtype if name in named else name not in OPTIONAL:
+            if name not in named or named[name].dtype != dtype:
                 raise InputError(f"Not a valid tree: it lacks an array {name!r} of {np.dtype(dtype)}.")
         scoring = {name.removeprefix("scoring_"): v for name, v in arrays.items() if name.startswith("scoring_")}
         tree = cls(**named, n_features=int(arrays["n_features"]), scoring=scoring_from(scoring)).check()
@@ -319,7 +316,7 @@ def _column_rules(tree: Tree, columns: Sequence[Column]) -> Iterator[tuple[bool 
     code, weighed = tree.oblique_code, n_categories[tree.oblique_feature]
     fits = np.where(code < 0, weighed == 0, code < weighed)
     yield bool(np.all(fits)), "weighs a category of a number, or one that its column lacks"
-    if isinstance(tree.scoring, Card):
+    if isinstance(tree.scoring, LeafScorecard):
         n_points, n_steps = (at[1:] - at[:-1] for at in (tree.scoring.points_at, tree.scoring.step_at))
         yield np.all((n_points == 0) | (n_points == n_categories)), "gives points to categories that its column lacks"
         yield not n_steps[n_categories > 0].any(), "has steps for categories"

@@ -210,7 +210,7 @@ def judge(
     score = model.decision_function(X)
     is_positive = positives_of(model, y, len(score), "judge")
     if k is None:
-        k = alerts_of_budget(model.budget, model.cutoff_, model.n_cases_, len(score))
+        k = alerts_of_budget(model.budget_, model.cutoff_, model.n_cases_, len(score))
     asked = [k] if isinstance(k, int | float | np.number) else k
     depths = [count_of_alerts(each, len(score)) for each in asked]
     return Judgement(

@@ -273,7 +273,7 @@ def compare_versions(
     n = len(old)
     is_positive = None if y is None else _positives(before, after, table, y, n)
     if k is None:
-        k = alerts_of_budget(after.budget, after.cutoff_, after.n_cases_, n)
+        k = alerts_of_budget(after.budget_, after.cutoff_, after.n_cases_, n)
     k = count_of_alerts(k, n)
     columns = _moved(_ranks(old), _ranks(new), k, is_positive)
     entered = np.array([change == "entered" for change in columns["change"]], bool)

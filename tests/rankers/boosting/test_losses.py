@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from ranker_cases import fewer
 from toprank.metrics import average_precision
-from toprank.rankers.boosting.losses import HERE, Blend, ExponentialAP, Logistic, SigmoidAP
+from toprank.rankers.boosting.losses import THIS_PROCESS, Blend, ExponentialAP, Logistic, SigmoidAP
 
 PAIRWISE = SigmoidAP(1.5, exact_pairs=10**9)
 LOSSES = [Logistic(), ExponentialAP(), ExponentialAP(0.5), ExponentialAP(3.0), PAIRWISE, SigmoidAP(5.0)]
@@ -86,7 +86,7 @@ def test_weight_2_is_the_case_twice_and_weight_0_none(loss):
 def test_the_grid_is_the_sum_over_pairs_within_its_bound(seed, alpha, scale):
     score, is_positive, weight = some_scores(600, seed, scale)
     pairs, grid = (SigmoidAP(alpha, exact_pairs=n) for n in (10**9, 0))
-    exact, fast = (loss._sums(score, is_positive, weight, HERE) for loss in (pairs, grid))
+    exact, fast = (loss._sums(score, is_positive, weight, THIS_PROCESS) for loss in (pairs, grid))
     most = grid.grid_error * weight.sum() * 1.001 + 1e-9
     assert np.abs(exact.negative - fast.negative).max() <= most
     assert np.abs(exact.all - fast.all).max() <= 2 * most

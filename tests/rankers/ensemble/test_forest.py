@@ -11,6 +11,7 @@ from toprank._core.threads import Threads
 from toprank.metrics import average_precision, proportion_interval
 from toprank.rankers.ensemble import forest
 from toprank.rankers.ensemble.forest import MeanOfVotes, MedianOfVotes, median_of_present, median_votes
+from toprank.tree.structure import Tree
 
 SMALL = MetaAPForest(n_estimators=4, max_depth=2, leaf_depth=2, leaf_score="margin", max_features=None, random_state=0)
 
@@ -242,3 +243,16 @@ values = st.sampled_from([0.0, 0.25, 1.0, np.nan])
 def test_median_of_present(votes):
     expected = [np.median(column[~np.isnan(column)]) if not np.isnan(column).all() else np.nan for column in votes.T]
     assert np.array_equal(median_of_present(votes), expected, equal_nan=True)
+
+
+def test_apply_and_explain_run_on_the_threads_of_n_jobs(monkeypatch):
+    X, y = make_cases(100)
+    forest, used = MetaAPForest(n_estimators=2, max_depth=1, n_jobs=2).fit(X, y), []
+    for name in ("apply", "decision_function"):
+        own = getattr(Tree, name)
+        monkeypatch.setattr(
+            Tree, name, lambda self, X, threads, own=own: used.append(threads.n_threads) or own(self, X)
+        )
+    forest.apply(X)
+    forest.explain(X[:3])
+    assert used == [2] * 4

@@ -181,6 +181,16 @@ def test_parameters_of_members_have_names():
     with pytest.raises(ValueError, match="unknown"):
         model.set_params(unknown=1)
     assert "t" not in StackedRanker().get_params()
+    model.set_params(cv=2)
+    assert model.cv == 2
+
+
+@pytest.mark.parametrize("name", ["cv", "rankers", "a__b"])
+def test_a_member_has_no_name_that_set_params_cannot_tell_from_a_parameter(name):
+    """A member named cv: set_params(cv=...) replaced the folds of the stack."""
+    X, y = make_cases(60)
+    with pytest.raises(ValueError, match=f"name '{name}'"):
+        StackedRanker([(name, RankingTree())]).fit(X, y)
 
 
 def test_members_without_contributions_count_by_their_reasons():

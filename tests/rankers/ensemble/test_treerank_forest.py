@@ -186,3 +186,10 @@ def test_a_bootstrap_without_negatives_votes_for_all_rows_alike():
     assert lost
     assert all(np.array_equal(share_not_above(tree, tree.decision_function(X)), np.ones(60)) for tree in lost)
     assert np.isfinite(forest.decision_function(X)).all()
+
+
+def test_the_penalty_of_a_scorecard_in_leaves_is_a_parameter():
+    X, y = make_cases(400)
+    settings = {"leaf_score": "additive", "n_estimators": 2, "random_state": 0}
+    weak, strong = (TreeRankForest(logistic_C=C, **settings).fit(X, y).trees_[0].scoring for C in (1.0, 0.01))
+    assert strong.n_coefficients < weak.n_coefficients

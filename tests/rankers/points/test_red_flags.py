@@ -282,7 +282,7 @@ def test_what_most_cases_have_gets_no_points(seed, whole):
     for shape in model.card_.shapes:
         distinct, which = np.unique(points[:, shape.feature], return_inverse=True)
         assert distinct[np.argmax(np.bincount(which, weight))] == 0
-    refitted = model.with_rule({"size": (">", 6)}, X, y, refit_on=(X, y)).model
+    refitted = model.with_rule({"size": (">", 6)}, X[::2], y[::2], refit_on=(X, y)).model
     for before, after in zip(model.card_.shapes, refitted.card_.shapes, strict=True):
         assert (after.points[before.points == 0] == 0).all()
 
@@ -293,11 +293,24 @@ def test_whole_points_of_an_explanation_have_no_decimals(model, campaign):
     assert not [line for line in lines if re.match(r" +[+-]\d+\.\d", line)]
 
 
-def test_rules_as_a_frame(model):
+def test_rules_as_a_frame(model, campaign):
     rules = model.rules()
-    assert list(rules.columns) == ["number", "rule", "points", "inside", "n", "positives", "hit_rate"]
-    assert (rules["positives"] <= rules["n"]).all()
+    assert [*rules.columns[:4]] == ["number", "rule", "points", "inside"]
+    assert [*rules.columns[4:]] == ["hit_rate", "n", "positives", "training_rate"]
+    assert np.array_equal(rules["training_rate"], rules["positives"] / rules["n"])
     assert rules["hit_rate"].between(0, 1).all()
+    untested = RedFlags(**PLAIN, max_rules=3, max_features=0).fit(campaign.X, campaign.y).rules()
+    assert "hit_rate" not in untested
+    assert untested["training_rate"].between(0, 1).all()
+
+
+def test_fit_scores_the_training_rows_once(campaign, monkeypatch):
+    scored = []
+    own = RedFlags._score_rows
+    monkeypatch.setattr(RedFlags, "_score_rows", lambda *given: scored.append(len(given[1])) or own(*given))
+    model = RedFlags(teacher=None, cv=2, max_rules=3, max_features=0).fit(campaign.X[:4000], campaign.y[:4000])
+    assert model.rates_.is_for_new_cases
+    assert scored == [4000]
 
 
 def test_a_flag_inside_another_is_printed_below_it():
@@ -390,6 +403,29 @@ def test_a_dropped_rule_costs_what_the_change_says(model, new):
     assert change.model.rates_.source == red_flags.JUDGED
     assert "dropped rule 1: " in str(change)
     assert len(model.flags_) == len(model.rules())  # the model itself stays
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda model, X, y: model.without_rule(1, X, y),
+        lambda model, X, y: model.with_points(1, 5, X, y),
+        lambda model, X, y: model.with_rule({"age_years": ("<=", 2)}, X, y, points=5),
+    ],
+)
+def test_a_change_judged_on_training_cases_has_training_rates(model, campaign, change):
+    with pytest.warns(UserWarning, match="trained on these very cases"):
+        changed = change(model, campaign.X, campaign.y).model
+    assert not changed.rates_.is_for_new_cases
+    assert np.isnan([flag.hit_rate for flag in changed.flags_]).all()
+    assert "training rate at this score" in changed.to_text()
+    assert "hit rate at this score" not in changed.to_text()
+
+
+def test_a_change_judged_on_the_cases_that_it_is_fitted_on_has_training_rates(model, new):
+    with pytest.warns(UserWarning, match="trained on these very cases"):
+        changed = model.without_rule(1, new.X, new.y, refit_on=(new.X, new.y)).model
+    assert not changed.rates_.is_for_new_cases
 
 
 def test_points_that_are_fitted_again_make_up_for_a_dropped_rule(model, campaign, new):

@@ -34,11 +34,11 @@ from toprank.rankers.neighbours.gamma_knn import GammaKNN
 from toprank.rankers.neighbours.knn import KNN
 from toprank.rankers.neighbours.local_gamma_knn import LocalGammaKNN
 from toprank.rankers.neighbours.mlfp import MLFP
-from toprank.rankers.points.card import Card as PointsCard
+from toprank.rankers.points.card import Card
 from toprank.rankers.points.red_flags import RedFlags
 from toprank.rankers.points.scorecard import Scorecard
 from toprank.rankers.points.scorecard_tree import ScorecardTree
-from toprank.tree.scoring import Card
+from toprank.tree.scoring import LeafScorecard
 
 DEPTHS = {"max_depth": (1, 2, 4), "leaf_depth": (2, 3, 4)}
 PAPER_DEPTHS = tuple(range(2, 11))
@@ -81,7 +81,7 @@ def size_of_ranker(ranker: Any) -> tuple[int, str]:
     tree = ranker.path_[ranker.base_point_].tree.tree_ if hasattr(ranker, "path_") else ranker.tree_
     n_terms = np.diff(tree.oblique_at)[~tree.is_leaf]
     n_conditions = int(np.maximum(n_terms, 1).sum())
-    n_coefficients = tree.scoring.n_coefficients if isinstance(tree.scoring, Card) else 0
+    n_coefficients = tree.scoring.n_coefficients if isinstance(tree.scoring, LeafScorecard) else 0
     if not n_coefficients:
         return n_conditions, "conditions"
     if not n_conditions:
@@ -99,7 +99,7 @@ def size_of_points(ranker: Any) -> tuple[int, str]:
     return n_conditions + bins, "conditions and bins" if n_conditions else "bins"
 
 
-def bins_of(card: PointsCard) -> int:
+def bins_of(card: Card) -> int:
     """Different points of a card, counted per column: what a person reads."""
     return sum(len(set(shape.points.tolist())) for shape in card.shapes)
 

@@ -14,7 +14,7 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from toprank._compat import Interval, StrOptions
-from toprank._core.threads import Threads
+from toprank._core.threads import Threads, resolve_n_jobs
 from toprank.budget import cases_of_budget
 from toprank.data.cases import Cases
 from toprank.data.encoding import original_values
@@ -151,12 +151,12 @@ class AdditiveRanker(Ranker):
         else:
             self._grow(data, n_rounds, threads)
         rows = data.sample(COVER_ROWS)
-        self.trees_ = self.trees_.with_cover(data.X[rows], weights_of(data)[rows])
+        self.trees_ = self.trees_.with_cover(data.X[rows], data.all_weights[rows])
         return unseen
 
     def _grow(self, data: Cases, n_rounds: int, threads: Threads) -> None:
         """Grow the final trees on all rows, and keep them."""
-        weight = weights_of(data)
+        weight = data.all_weights
         growing = self._start(data, np.flatnonzero(weight > 0), weight, threads)
         with self._interruptible("The last fit", lambda: growing.n_rounds > 0):
             for _ in progress(range(n_rounds), n_rounds, "trees", self.verbose > 0):
@@ -254,7 +254,8 @@ class AdditiveRanker(Ranker):
     def explain(self, X: Any) -> list[VoteExplanation]:
         """Explain the score of each row: what each column adds to it, as exact Shapley values of the trees."""
         matrix = self._encode(X)
-        score = self._score_rows(matrix, Threads())
+        with Threads(resolve_n_jobs(self.n_jobs)) as threads:
+            score = self._score_rows(matrix, threads)
         originals, n_trees = original_values(X, self._input_names), len(self.trees_)
         return explain_sums(*self._score_parts(matrix), score, self.rates_, self.base_rate_, n_trees, SUM, originals)
 
@@ -316,14 +317,9 @@ def _curve_from(arrays: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
     return _curve(*parts)
 
 
-AFTER_FOLDS = "The fit was interrupted after its folds: it goes on with what they found."
+AFTER_FOLDS = "The fit was interrupted after its folds: it continues with their results."
 
 KEPT = "The folds were interrupted after {}: the number of trees is the best so far. Ctrl-C again ends the last fit."
-
-
-def weights_of(data: Cases) -> np.ndarray:
-    """Weights of all rows, float64."""
-    return np.ones(len(data.is_positive)) if data.weight is None else data.weight.astype(np.float64)
 
 
 class FoldRun:
@@ -366,9 +362,9 @@ def best_round(precision: np.ndarray) -> int:
 
 
 def rounds_of_all(n_rounds: int, n_folds: int) -> int:
-    """Rounds for all cases, where so many are best in folds that have a part of them.
+    """Rounds for all cases, given the best number in folds, which hold fewer cases.
 
-    More cases bear more trees; on the development tables a quarter more was better than none.
+    More cases support more trees; on the development tables a quarter more was better than none.
 
     Examples
     --------

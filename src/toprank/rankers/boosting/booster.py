@@ -9,7 +9,6 @@ from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
-from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from toprank._compat import Interval
@@ -17,9 +16,10 @@ from toprank._core.threads import Threads, resolve_n_jobs
 from toprank.data.cases import Cases
 from toprank.errors import InputError
 from toprank.rankers.boosting.additive_ranker import ADDITIVE_CONSTRAINTS, AdditiveRanker
-from toprank.rankers.boosting.losses import Here, Loss
+from toprank.rankers.boosting.losses import Loss, RowSums
 from toprank.rankers.boosting.rounds import Rounds, Rows, Settings, import_xgboost
 from toprank.rankers.boosting.xgboost_trees import trees_from_json
+from toprank.rankers.seeds import seed_of
 from toprank.rankers.unseen import Unseen
 
 FEW_POSITIVES = 20
@@ -69,11 +69,11 @@ class Booster(AdditiveRanker):
         self, data: Any, rows: np.ndarray, weight: np.ndarray, threads: Threads, others: np.ndarray | None = None
     ) -> Rounds:
         held_out = None if others is None else rows_of(data, others, weight)
-        return self._rounds(rows_of(data, rows, weight), self._settings(), held_out, Here(threads))
+        return self._rounds(rows_of(data, rows, weight), self._settings(), held_out, RowSums(threads))
 
     def _settings(self) -> Settings:
         """How each booster of the fit is grown."""
-        seed = int(check_random_state(0 if self.random_state is None else self.random_state).randint(2**31 - 1))
+        seed = seed_of(self.random_state)
         parameters = {
             "tree_method": "hist", "device": self.device, "base_score": 0.0, "seed": seed, "verbosity": 0,
             "nthread": resolve_n_jobs(self.n_jobs), "max_bin": self.max_bin, "eta": self.learning_rate,
@@ -106,14 +106,8 @@ class Booster(AdditiveRanker):
         booster.load_model(bytearray(self._json))
         return booster
 
-    def to_plain(self) -> dict[str, Any]:
-        """Return the model as plain values for other programs: class, columns, XGBoost's JSON."""
-        check_is_fitted(self)
-        return {
-            "class": type(self).__name__,
-            "columns": [column.to_dict() for column in self.columns_],
-            "booster": json.loads(self._json),
-        }
+    def _plain_parts(self) -> dict[str, Any]:
+        return {"booster": json.loads(self._json)}
 
     def _to_arrays(self) -> dict[str, np.ndarray]:
         arrays = {"booster": np.frombuffer(self._json, np.uint8), "cover": self.trees_.cover}

@@ -8,14 +8,15 @@ from functools import lru_cache
 import numpy as np
 
 from toprank._core.lambdas import ap_lambdas, ap_pair_loss
-from toprank.rankers.boosting.losses import HERE, Here, Loss, Slopes
+from toprank.rankers.boosting.losses import THIS_PROCESS, Loss, RowSums, Slopes
 from toprank.rankers.boosting.plain_booster import PlainBooster
 
 EXACT_PAIRS = 2_000_000
-"""Up to this many pairs of a positive and a negative, a round looks at all of them; of more, at about so many."""
+"""Up to this many pairs of a positive and a negative, a round uses all of them; otherwise a sample of about
+this size."""
 
 LEAST_NEGATIVES = 64
-"""Every positive meets at least so many negatives, however many positives there are."""
+"""Each positive is paired with at least this many negatives, however many positives there are."""
 
 
 @dataclass(frozen=True)
@@ -48,7 +49,9 @@ class LambdaAP(Loss):
             return 0.0
         return float(ap_pair_loss(score[rows], weight[rows] / weight[rows].mean(), is_positive[rows]))
 
-    def slopes(self, score: np.ndarray, is_positive: np.ndarray, weight: np.ndarray, all_rows: Here = HERE) -> Slopes:
+    def slopes(
+        self, score: np.ndarray, is_positive: np.ndarray, weight: np.ndarray, all_rows: RowSums = THIS_PROCESS
+    ) -> Slopes:
         """Derivatives of the value with |delta AP| held fixed, times one factor."""
         cases, own = all_rows.gather(np.column_stack((score, is_positive, weight)))
         gradient, curvature = self._lambdas(cases[:, 0], cases[:, 1] > 0, cases[:, 2])

@@ -44,16 +44,16 @@ CHUNK = 2**17
 
 MAX_POINTS = 2**21
 REACH = 40.0
-"""Scores that are this far apart, times alpha, are as good as infinitely far: the sigmoid is 0 or 1."""
+"""Scores that are this far apart, times alpha, count as infinitely far apart: the sigmoid is 0 or 1."""
 
 
-class Here:
+class RowSums:
     """Sums over the rows of this process; `toprank.distributed` has one over all workers.
 
     Attributes
     ----------
     threads : Threads
-        Who makes the passes over the rows.
+        Threads that process the rows.
     has_all_rows : bool
         False if other processes have rows too.
     """
@@ -99,7 +99,7 @@ class Here:
         return values, slice(0, len(values))
 
 
-HERE = Here()
+THIS_PROCESS = RowSums()
 
 
 @dataclass(frozen=True)
@@ -128,7 +128,9 @@ class Loss(ABC):
         """The loss; arrays of shape (n,)."""
 
     @abstractmethod
-    def slopes(self, score: np.ndarray, is_positive: np.ndarray, weight: np.ndarray, all_rows: Here = HERE) -> Slopes:
+    def slopes(
+        self, score: np.ndarray, is_positive: np.ndarray, weight: np.ndarray, all_rows: RowSums = THIS_PROCESS
+    ) -> Slopes:
         """Derivatives of the loss by each score, up to a factor that all of them share."""
 
 
@@ -141,7 +143,9 @@ class Logistic(Loss):
         margin = np.where(is_positive, score, -score)
         return float(np.average(np.logaddexp(0.0, -margin), weights=weight))
 
-    def slopes(self, score: np.ndarray, is_positive: np.ndarray, weight: np.ndarray, all_rows: Here = HERE) -> Slopes:
+    def slopes(
+        self, score: np.ndarray, is_positive: np.ndarray, weight: np.ndarray, all_rows: RowSums = THIS_PROCESS
+    ) -> Slopes:
         """Derivatives of the sum of the losses, exact."""
         n = len(score)
         slopes = Slopes(np.empty(n, np.float32), np.empty(n, np.float32))
@@ -174,7 +178,9 @@ class ExponentialAP(Loss):
         logs = [_log_sum(self.alpha * score[rows], weight[rows]) for rows in (~is_positive, is_positive)]
         return float(expit(logs[0] - logs[1]))
 
-    def slopes(self, score: np.ndarray, is_positive: np.ndarray, weight: np.ndarray, all_rows: Here = HERE) -> Slopes:
+    def slopes(
+        self, score: np.ndarray, is_positive: np.ndarray, weight: np.ndarray, all_rows: RowSums = THIS_PROCESS
+    ) -> Slopes:
         """Derivatives divided by alpha L (1 - L), where L is the loss, and times half of the positives' weight.
 
         So divided, they are those of the log-odds of L, the logarithm of the negatives' sum minus that of the
@@ -247,10 +253,12 @@ class SigmoidAP(Loss):
 
     def value(self, score: np.ndarray, is_positive: np.ndarray, weight: np.ndarray) -> float:
         """The surrogate, between 0 and 1."""
-        sums = self._sums(score, is_positive, weight, HERE)
+        sums = self._sums(score, is_positive, weight, THIS_PROCESS)
         return float(np.average(sums.negative / sums.all, weights=weight[is_positive]))
 
-    def slopes(self, score: np.ndarray, is_positive: np.ndarray, weight: np.ndarray, all_rows: Here = HERE) -> Slopes:
+    def slopes(
+        self, score: np.ndarray, is_positive: np.ndarray, weight: np.ndarray, all_rows: RowSums = THIS_PROCESS
+    ) -> Slopes:
         """Derivatives of the surrogate, times one factor; the bound on the curvature is proved in the documentation."""
         if not all_rows.has_all_rows and self._is_exact(
             score, is_positive, all_rows
@@ -276,12 +284,12 @@ class SigmoidAP(Loss):
         scale = all_rows.sum(weight[is_positive]) / total if total > 0 else 1.0
         return Slopes(scale * gradient, scale * curvature)
 
-    def _is_exact(self, score: np.ndarray, is_positive: np.ndarray, all_rows: Here) -> bool:
+    def _is_exact(self, score: np.ndarray, is_positive: np.ndarray, all_rows: RowSums) -> bool:
         """Whether pairs are summed one by one."""
         counts = all_rows.total(np.array([len(score), is_positive.sum()], np.float64))
         return bool(counts[0] * counts[1] <= self.exact_pairs)
 
-    def _sums(self, score: np.ndarray, is_positive: np.ndarray, weight: np.ndarray, all_rows: Here) -> _Sums:
+    def _sums(self, score: np.ndarray, is_positive: np.ndarray, weight: np.ndarray, all_rows: RowSums) -> _Sums:
         """Sums of sigmoids and of their derivatives over the cases above each positive."""
         if self._is_exact(score, is_positive, all_rows):
             return self._sums_of_pairs(score, is_positive, weight)
@@ -297,7 +305,7 @@ class SigmoidAP(Loss):
         slopes[1] -= own * self.alpha / 4  # a case is never above or below itself
         return _Sums(above[0], above[0] + above[1], slopes[0], np.maximum(slopes[1], 0.0), None)
 
-    def _sums_on_grid(self, score: np.ndarray, is_positive: np.ndarray, weight: np.ndarray, all_rows: Here) -> _Sums:
+    def _sums_on_grid(self, score: np.ndarray, is_positive: np.ndarray, weight: np.ndarray, all_rows: RowSums) -> _Sums:
         """Sums by convolution of masses on a grid of scores around the positives."""
         at = score[is_positive]
         ends = all_rows.largest(np.array([-at.min(initial=np.inf), at.max(initial=-np.inf)]))
@@ -315,7 +323,7 @@ class SigmoidAP(Loss):
 
     def _spread_pairs(
         self, score: np.ndarray, is_positive: np.ndarray, weight: np.ndarray, pulls: tuple[np.ndarray, np.ndarray],
-        all_rows: Here, gradient: np.ndarray, curvature: np.ndarray,
+        all_rows: RowSums, gradient: np.ndarray, curvature: np.ndarray,
     ) -> np.ndarray:  # fmt: skip
         """As `_Grid.spread`, pair by pair; all cases are in this process."""
         sigmoid = expit(self.alpha * (score[:, None] - score[is_positive]))
@@ -344,7 +352,9 @@ class Blend(Loss):
         parts = [loss.value(score, is_positive, weight) for loss in (self.surrogate, Logistic())]
         return self.share * parts[0] + (1.0 - self.share) * parts[1]
 
-    def slopes(self, score: np.ndarray, is_positive: np.ndarray, weight: np.ndarray, all_rows: Here = HERE) -> Slopes:
+    def slopes(
+        self, score: np.ndarray, is_positive: np.ndarray, weight: np.ndarray, all_rows: RowSums = THIS_PROCESS
+    ) -> Slopes:
         """Slopes of the logistic loss, and those of the surrogate scaled so that it has its share of the curvature."""
         plain = Logistic().slopes(score, is_positive, weight, all_rows)
         top = self.surrogate.slopes(score, is_positive, weight, all_rows)
@@ -390,7 +400,7 @@ class _Grid:
 
     def spread(
         self, score: np.ndarray, is_positive: np.ndarray, weight: np.ndarray, pulls: tuple[np.ndarray, np.ndarray],
-        all_rows: Here, gradient: np.ndarray, curvature: np.ndarray,
+        all_rows: RowSums, gradient: np.ndarray, curvature: np.ndarray,
     ) -> np.ndarray:  # fmt: skip
         """Sum the pulls of all positives, times the sigmoid's slope, at each case.
 

@@ -1,4 +1,4 @@
-"""`PlainBooster`: a booster without parameters of its own, and `LogisticBoost`, the plainest."""
+"""`PlainBooster`: a booster without parameters of its own, and `LogisticBoost`, the simplest one."""
 
 from __future__ import annotations
 

@@ -8,7 +8,6 @@ from numbers import Integral
 from typing import Any
 
 import numpy as np
-from sklearn.utils.validation import check_is_fitted
 
 from toprank._compat import Interval, StrOptions
 from toprank._core.dtypes import CATEGORY, LEAF, NUMERIC
@@ -126,14 +125,8 @@ class RankBoost(AdditiveRanker):
         super()._take(growing)
         self.pair_loss_ = np.array(growing.pair_loss)
 
-    def to_plain(self) -> dict[str, Any]:
-        """Return the model as plain values for other programs: class, columns, arrays of the trees."""
-        check_is_fitted(self)
-        return {
-            "class": type(self).__name__,
-            "columns": [column.to_dict() for column in self.columns_],
-            "trees": {name: getattr(self.trees_, name).tolist() for name in DTYPES},
-        }
+    def _plain_parts(self) -> dict[str, Any]:
+        return {"trees": {name: getattr(self.trees_, name).tolist() for name in DTYPES}}
 
     def _size_in_words(self) -> str:
         n_columns = len(np.unique(self.trees_.feature[~self.trees_.is_leaf]))

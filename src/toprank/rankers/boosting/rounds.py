@@ -14,14 +14,14 @@ from scipy.optimize import minimize_scalar
 from toprank._core.sampling import draw_rows
 from toprank._core.surrogates import to_fixed_point
 from toprank.errors import InputError
-from toprank.rankers.boosting.losses import CHUNK, HERE, Here, Loss, Slopes
+from toprank.rankers.boosting.losses import CHUNK, THIS_PROCESS, Loss, RowSums, Slopes
 from toprank.rankers.boosting.xgboost_trees import trees_from_json
 from toprank.tree.additive import AdditiveTrees
 
 FLOAT32_BITS = 24
 STEPS = (1e-3, 4.0)
-"""Shortest and longest step of the line search, as the largest change of a score. A surrogate may fall for ever along a
-tree that parts the classes, so that there is no best step."""
+"""Shortest and longest step of the line search, as the largest change of a score. The surrogate may keep falling along
+a tree that separates the classes, so that there is no best step."""
 
 
 @dataclass(frozen=True)
@@ -116,7 +116,7 @@ class Rounds:
 
     start: Any = None
 
-    def __init__(self, rows: Rows, settings: Settings, others: Rows | None = None, all_rows: Here = HERE):
+    def __init__(self, rows: Rows, settings: Settings, others: Rows | None = None, all_rows: RowSums = THIS_PROCESS):
         self.settings, self.all_rows = settings, all_rows
         self._train = rows.to_xgboost(settings.parameters)
         self._others = None if others is None else others.to_xgboost(settings.parameters, self._train)
@@ -239,7 +239,7 @@ def pieces_of(runs: Sequence[tuple[int, int]]) -> list[tuple[int, slice]]:
     return pieces
 
 
-def in_fixed_point(slopes: Slopes, all_rows: Here = HERE) -> tuple[np.ndarray, np.ndarray]:
+def in_fixed_point(slopes: Slopes, all_rows: RowSums = THIS_PROCESS) -> tuple[np.ndarray, np.ndarray]:
     """Slopes as float32 in fixed point.
 
     All of them are multiples of one power of 2, so XGBoost's sums, in double precision, are exact in any order: the
@@ -248,7 +248,7 @@ def in_fixed_point(slopes: Slopes, all_rows: Here = HERE) -> tuple[np.ndarray, n
     return _fixed_point(slopes.gradient, all_rows), _fixed_point(slopes.curvature, all_rows)
 
 
-def _fixed_point(values: np.ndarray, all_rows: Here) -> np.ndarray:
+def _fixed_point(values: np.ndarray, all_rows: RowSums) -> np.ndarray:
     n, out = len(values), np.empty(len(values), np.float32)
     ends = [(0.0, 0.0), *all_rows.over(n, lambda rows: (values[rows].max(), -values[rows].min()))]
     most = float(all_rows.largest(np.array([np.max(ends)]))[0])  # NaN if there is one

@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 from scipy.special import logit
 from sklearn.base import clone
-from sklearn.utils import check_random_state
 from sklearn.utils.validation import has_fit_parameter
 
 from toprank._core.threads import Threads
@@ -19,6 +18,7 @@ from toprank.errors import InputError, InputTypeError
 from toprank.files.model_file import model_from_arrays, model_to_arrays, without_prefix
 from toprank.rankers.base import Ranker
 from toprank.rankers.log_odds import fit_logistic
+from toprank.rankers.seeds import seed_of
 from toprank.rankers.unseen import Fold, has_both, held_out_folds, is_partition
 from toprank.rankers.validation import check_shares_table
 from toprank.register import BY_NAME
@@ -242,7 +242,7 @@ def unfitted(owner: Any) -> Any:
     """An unfitted copy of the `init` of a booster, with its threads and its seed where the copy names none."""
     init = clone(owner.init)
     given = init.get_params()
-    seed = int(check_random_state(0 if owner.random_state is None else owner.random_state).randint(2**31 - 1))
+    seed = seed_of(owner.random_state)
     missing = {name: seed for name, value in given.items() if name.split("__")[-1] == "random_state" and value is None}
     if isinstance(init, Ranker):
         missing |= {"n_jobs": owner.n_jobs} if given.get("n_jobs") is None else {}

@@ -13,9 +13,10 @@ from sklearn.utils.validation import check_is_fitted
 from toprank._core.threads import Threads
 from toprank.data.cases import Cases
 from toprank.files.model_file import without_prefix
-from toprank.rankers.boosting.additive_ranker import COVER_ROWS, AdditiveRanker, Followed, weights_of
+from toprank.rankers.base import Ranker
+from toprank.rankers.boosting.additive_ranker import COVER_ROWS, AdditiveRanker, Followed
 from toprank.rankers.boosting.booster import Booster, rows_of
-from toprank.rankers.boosting.losses import Here
+from toprank.rankers.boosting.losses import RowSums
 from toprank.rankers.boosting.rounds import Rounds
 from toprank.rankers.boosting.start import InitFits, Start
 from toprank.rankers.unseen import Fold, Unseen
@@ -34,6 +35,7 @@ class WarmBooster(Booster):
         The fitted `init` and its scale; None without one.
     """
 
+    _start_params = ("init",)
     init: Any
     start_: Start | None
     _fits: InitFits
@@ -54,7 +56,7 @@ class WarmBooster(Booster):
         super()._grow(data, n_rounds, threads)
         if self.start_ is not None:
             rows = data.sample(COVER_ROWS)
-            self.start_ = self.start_.with_usual(data.X[rows], data.is_positive[rows], weights_of(data)[rows], threads)
+            self.start_ = self.start_.with_usual(data.X[rows], data.is_positive[rows], data.all_weights[rows], threads)
 
     def _follow_folds(self, data: Cases, folds: list[Fold], threads: Threads) -> Followed:
         if self.init is not None:
@@ -71,7 +73,7 @@ class WarmBooster(Booster):
         held_out = None
         if others is not None:
             held_out = replace(rows_of(data, others, weight), margin=start.margin(data.X[others], threads))
-        growing = self._rounds(known, self._settings(), held_out, Here(threads))
+        growing = self._rounds(known, self._settings(), held_out, RowSums(threads))
         growing.start = start
         return growing
 
@@ -126,18 +128,18 @@ class WarmBooster(Booster):
 
     # --- files --------------------------------------------------------------------------------------------------
 
-    def to_plain(self) -> dict[str, Any]:
-        """Return the model as plain values for other programs: class, columns, XGBoost's JSON, and its `init`.
+    def _plain_parts(self) -> dict[str, Any]:
+        """Return XGBoost's JSON and the `init`.
 
         The score of a row is the sum of the trees, plus slope * score + intercept of `init`; where `least` is above 0,
         the log-odds of its score, clipped to [least, 1 - least], take the place of the score.
         """
-        plain, start = super().to_plain(), self.start_
-        if start is not None:
-            model = start.model.to_plain() if hasattr(start.model, "to_plain") else {"class": start.name}
-            scale = {"slope": start.slope, "intercept": start.intercept, "least": start.least}
-            plain["init"] = {"model": model, **scale}
-        return plain
+        parts, start = super()._plain_parts(), self.start_
+        if start is None:
+            return parts
+        model = start.model.to_plain() if isinstance(start.model, Ranker) else {"class": start.name}
+        scale = {"slope": start.slope, "intercept": start.intercept, "least": start.least}
+        return parts | {"init": {"model": model, **scale}}
 
     def _to_arrays(self) -> dict[str, np.ndarray]:
         start = {} if self.start_ is None else self.start_.to_arrays()

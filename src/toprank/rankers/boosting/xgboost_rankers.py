@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from toprank.rankers.boosting.losses import HERE, Here
+from toprank.rankers.boosting.losses import THIS_PROCESS, RowSums
 from toprank.rankers.boosting.plain_booster import PlainBooster
 from toprank.rankers.boosting.rounds import Rounds, Rows, Settings
 
@@ -26,7 +26,7 @@ class ListRounds(Rounds):
     2 and 3 threads gave the same bytes on 300,000 rows.
     """
 
-    def __init__(self, rows: Rows, settings: Settings, others: Rows | None = None, all_rows: Here = HERE):
+    def __init__(self, rows: Rows, settings: Settings, others: Rows | None = None, all_rows: RowSums = THIS_PROCESS):
         rows = repeated(rows, settings.seed)
         super().__init__(rows, settings, others, all_rows)
         self._train.set_info(label=rows.is_positive.astype(np.float32), group=np.array([len(rows.X)]))

@@ -107,7 +107,7 @@ class LabelledTree(TreeRanker):
 
         With a `budget`, positive above its cutoff instead, as in all rankers.
         """
-        if self.budget is not None:
+        if self.budget_ is not None:
             return super().predict(X)
         matrix = self._encode(X)
         with Threads(resolve_n_jobs(self.n_jobs)) as threads:
@@ -115,7 +115,7 @@ class LabelledTree(TreeRanker):
         return self.classes_[np.where(is_positive, self.positive_index_, 1 - self.positive_index_)]
 
     def _line_in_words(self) -> str:
-        if self.budget is not None:
+        if self.budget_ is not None:
             return super()._line_in_words()
         return least_cost_text(self.n_positives_, self.n_fp_, self.n_fn_)
 

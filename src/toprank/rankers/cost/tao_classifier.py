@@ -127,10 +127,8 @@ class TAOClassifier(Alternating, ClassTree):
         -------
         self
         """
-        self._validate_params()
-        self._check_random_depth()
-        self._reset()
-        try:
+        with self._fitting():
+            self._check_random_depth()
             table = self._read(X, reset=True)
             rows, label, weight = self._read_labels(y, sample_weight, len(table))
             self.columns_, self.left_out_ = learn_columns(table, self.categorical_features, self.keep_columns)
@@ -142,9 +140,6 @@ class TAOClassifier(Alternating, ClassTree):
                 self.columns_ = with_usual(data.columns, data.X, data.is_positive, weight)
                 self.data_hash_ = data.fingerprint()
                 self._fit_model(data, label, threads)
-        except BaseException:
-            self._reset()  # so that a failed fit leaves no fitted attributes
-            raise
         return self
 
     def _read_labels(self, y: Any, sample_weight: Any, n_rows: int) -> tuple[np.ndarray, np.ndarray, np.ndarray | None]:

@@ -48,6 +48,7 @@ ALTERNATING_CONSTRAINTS: dict[str, list[Any]] = {
 class Alternating(BaseEstimator):
     """What both estimators by alternating optimisation share: starts, the best result, clones that keep `init`."""
 
+    _start_params: tuple[str, ...] = ("init",)
     n_iter_: int
 
     def __sklearn_clone__(self) -> Self:

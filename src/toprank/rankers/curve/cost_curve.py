@@ -419,13 +419,12 @@ class CostOptimalCurve(CurveRanker):
             "alpha": self.alpha_,
         }
 
-    def to_plain(self) -> dict[str, Any]:
-        """Return the fitted model as plain values: class, columns, trees of all costs, and the points of the path.
+    def _plain_parts(self) -> dict[str, Any]:
+        """Return the trees of all costs and the points of the path.
 
         A point has its cost ratio; if it lies between two costs, how it comes from another point; its tree, and the
         positive nodes of the tree. `selected` is the position of the chosen point, None without a choice.
         """
-        plain = super().to_plain()
         points = [
             {
                 "cost_ratio": point.cost_ratio,
@@ -436,7 +435,7 @@ class CostOptimalCurve(CurveRanker):
             for point in self.path_
         ]
         chosen = None if self.selected_ is None else self.selected_.position
-        return plain | {"points": points, "selected": chosen}
+        return super()._plain_parts() | {"points": points, "selected": chosen}
 
     @property
     def n_leaves_(self) -> int:
@@ -487,7 +486,7 @@ def _with_budget(tree: TAOTree, k: int | float) -> TAOTree:
     at = min(int(np.count_nonzero(above > allowed * (1 + ROUNDING))), len(above) - 1)
     weight = above[at:] - np.append(above[at + 1 :], 0.0)
     rate = float(np.average(rates.rate[at:], weights=weight))
-    tree.cutoff_ = Cutoff(allowed, float(above[at]), float(rates.score[at]), rate)
+    tree.cutoff_, tree.budget_ = Cutoff(allowed, float(above[at]), float(rates.score[at]), rate), tree.budget
     return tree
 
 

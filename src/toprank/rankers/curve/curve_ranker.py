@@ -29,7 +29,6 @@ from toprank.rankers.curve.path import CurvePoint, ThresholdMove, path_table, po
 from toprank.rankers.curve.selection import TREE_OF, Selection, TopCalls, choose
 from toprank.rankers.ensemble.ensemble import Ensemble
 from toprank.rankers.unseen import HeldOut, Unseen
-from toprank.rankers.validation import check_known_labels, check_labels
 
 OF_TRAINING, OF_VALIDATION = "training data", "validation data"
 """Sources of the figures of points that all curve rankers have."""
@@ -164,7 +163,9 @@ class CurveRanker(Ensemble):
         if self._validation is None:
             return None
         matrix = self._encode(self._validation[0])
-        is_positive = self._are_positive(self._validation[1], len(matrix), "fit (y_val)")
+        is_positive = self._positives(
+            self._validation[1], len(matrix), f"{type(self).__name__}.fit (y_val)", need_both=False
+        )
         if is_positive.all() or not is_positive.any():
             raise InputError(
                 f"{type(self).__name__}.fit needs validation data of both classes, but all {len(is_positive):,} "
@@ -217,7 +218,7 @@ class CurveRanker(Ensemble):
         (`selected_.cut`), rows that the curve scores lower are negative.
         """
         check_is_fitted(self)
-        if self.selected_ is None and self.budget is not None:
+        if self.selected_ is None and self.budget_ is not None:
             return super().predict(X)
         position, cut = self.base_point_, None
         if self.selected_ is not None:
@@ -231,7 +232,7 @@ class CurveRanker(Ensemble):
         return self.classes_[np.where(is_positive, self.positive_index_, 1 - self.positive_index_)]
 
     def _line_in_words(self) -> str:
-        if self.selected_ is None and self.budget is not None:
+        if self.selected_ is None and self.budget_ is not None:
             return super()._line_in_words()
         return curve_text(is_chosen=self.selected_ is not None)
 
@@ -240,15 +241,10 @@ class CurveRanker(Ensemble):
     def points(self, X: Any, y: Any, sample_weight: Any = None) -> OperatingPoints:
         """Return the mistakes of every point of the curve on other data."""
         matrix = self._encode(X)
-        is_positive = self._are_positive(y, len(matrix), "points")
+        is_positive = self._positives(y, len(matrix), f"{type(self).__name__}.points", need_both=False)
         with Threads(resolve_n_jobs(self.n_jobs)) as threads:
             calls = Calls(is_positive, sample_weight, *self._calls(matrix, threads))
         return calls.points(self.points_.cost_ratio)
-
-    def _are_positive(self, y: Any, n_rows: int, caller: str) -> np.ndarray:
-        labels = check_labels(y, n_rows, f"{type(self).__name__}.{caller}")
-        check_known_labels(labels, self.classes_, f"{type(self).__name__}.{caller}")
-        return labels == self.classes_[self.positive_index_]
 
     def select(
         self,
@@ -416,8 +412,7 @@ class CurveRanker(Ensemble):
         held_out = without_prefix(arrays, "held_out_points_")
         self.held_out_points_ = _points_of(held_out, n_points) if held_out else None
         models = [model_at(i, self.points_) for i in range(n_points)]
-        moved = [None if np.isnan(row[0]) else ThresholdMove(int(row[0]), *row[1:])
-                 for row in arrays.get("moved", np.full((n_points, 3), np.nan)).tolist()]  # fmt: skip
+        moved = [None if np.isnan(row[0]) else ThresholdMove(int(row[0]), *row[1:]) for row in arrays["moved"].tolist()]
         origins = [each.point for each in moved if each is not None]
         is_whole = len(moved) == n_points and all(0 <= point < n_points for point in origins)
         if not is_whole or any(moved[point] is not None for point in (self.base_point_, *origins)):

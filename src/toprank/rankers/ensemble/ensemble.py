@@ -9,7 +9,7 @@ import numpy as np
 import scipy.sparse as sp
 from sklearn.utils.validation import check_is_fitted
 
-from toprank._core.threads import Threads
+from toprank._core.threads import Threads, resolve_n_jobs
 from toprank.data.encoding import original_values
 from toprank.data.frames import make_frame
 from toprank.errors import InputError
@@ -94,7 +94,8 @@ class Ensemble(BinnedRanker):
     def apply(self, X: Any) -> np.ndarray:
         """Return the leaf node that each row reaches in each tree, int32 (n, n_trees)."""
         matrix = self._encode(X)
-        return np.column_stack([tree.apply(matrix) for tree in self.trees_])
+        with Threads(resolve_n_jobs(self.n_jobs)) as threads:
+            return np.column_stack([tree.apply(matrix, threads) for tree in self.trees_])
 
     def decision_path(self, X: Any) -> tuple[sp.csr_array, np.ndarray]:
         """Return the nodes on each row's paths: sparse indicator (n, nodes of all trees), and each tree's start."""
@@ -134,35 +135,30 @@ class Ensemble(BinnedRanker):
     def explain(self, X: Any) -> list[VoteExplanation]:
         """Explain the score of each row: the contribution of each column, averaged over the trees."""
         matrix = self._encode(X)
-        score = self._score_rows(matrix, Threads())
+        with Threads(resolve_n_jobs(self.n_jobs)) as threads:
+            score = self._score_rows(matrix, threads)
         how = self._tree_weights(), self._how()
         originals = original_values(X, self._input_names)
         return explain_votes(
             self.trees_, self.columns_, matrix, score, self.rates_, self.base_rate_, *how, originals=originals
         )
 
-    def to_text(self, tree: int = 0, *, exact: bool = False) -> str:
-        """Return one of the trees as text, after the summary of the model; the first is tree 0.
+    def to_text(self, tree: int = 1, *, exact: bool = False) -> str:
+        """Return one of the trees as text, after the summary of the model; trees count from 1, as in `rules`.
 
         With `exact`, numbers have all digits and nothing is cut: the text leads to the same leaves as `apply`.
         """
         check_is_fitted(self)
-        if not isinstance(tree, int | np.integer) or not 0 <= tree < len(self.trees_):
+        if isinstance(tree, bool) or not isinstance(tree, int | np.integer) or not 1 <= tree <= len(self.trees_):
             raise InputError(
-                f"{type(self).__name__}.to_text needs a tree from 0 to {len(self.trees_) - 1}, got {tree!r}. "
-                "Hint: 0 is the first one, which `rules` calls tree 1."
+                f"{type(self).__name__}.to_text needs the number of a tree, from 1 to {len(self.trees_)}, got "
+                f"{tree!r}. Hint: `rules` names the tree of each rule."
             )
-        title = f"{self.summary()}\ntree {tree + 1} of {len(self.trees_)}:"
-        return to_text(self.trees_[tree], self.columns_, title=title, exact=exact)
+        title = f"{self.summary()}\ntree {tree} of {len(self.trees_)}:"
+        return to_text(self.trees_[tree - 1], self.columns_, title=title, exact=exact)
 
-    def to_plain(self) -> dict[str, Any]:
-        """Return the model as plain values for other programs: class, columns, trees. `save` keeps everything."""
-        check_is_fitted(self)
-        return {
-            "class": type(self).__name__,
-            "columns": [column.to_dict() for column in self.columns_],
-            "trees": [tree.to_dict() for tree in self.trees_],
-        }
+    def _plain_parts(self) -> dict[str, Any]:
+        return {"trees": [tree.to_dict() for tree in self.trees_]}
 
     # --- files --------------------------------------------------------------------------------------------------
 

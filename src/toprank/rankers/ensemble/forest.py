@@ -25,7 +25,7 @@ from toprank.rankers.progress import progress
 from toprank.rankers.unseen import OUT_OF_BAG, HeldOut, Unseen, held_out_folds
 from toprank.tree.grower import FeatureSampler, columns_wanted
 from toprank.tree.meta.meta_tree import MetaTree
-from toprank.tree.scoring import Card, Scoring
+from toprank.tree.scoring import LeafScorecard, Scoring
 from toprank.tree.structure import Tree
 
 BLOCK_VOTES = 2**20
@@ -179,7 +179,8 @@ class Forest(Ensemble):
     }
     _judgements: ClassVar[tuple[Judgement, ...]]
 
-    max_meta_features: str | int | float | None = None  # a parameter of some forests
+    max_meta_features: str | int | float | None = None  # a parameter of some forests, as the next one
+    logistic_C: float = 1.0
     oob_score_: float
     oob_decision_function_: np.ndarray
 
@@ -247,14 +248,14 @@ class Forest(Ensemble):
         All trees share one scorecard, fitted on all rows. Out of bag, a row gets the points of one fitted on other
         folds.
         """
-        fit = partial(fit_leaf_score, self.leaf_score, data, C=1.0, categories=category_search(self))
+        fit = partial(fit_leaf_score, self.leaf_score, data, C=self.logistic_C, categories=category_search(self))
         scoring = fit(data.weight)
-        if not isinstance(scoring, Card):
+        if not isinstance(scoring, LeafScorecard):
             return scoring, None
         points = scoring.total(data.X)
         for fold in held_out_folds(data, CARD_FOLDS, 0, len(data.X)) if self.bootstrap else ():
             other = fit(fold.inside_weight)
-            assert isinstance(other, Card)
+            assert isinstance(other, LeafScorecard)
             points[fold.held_out] = other.total(data.X[fold.held_out])
         return scoring, points
 
@@ -262,7 +263,7 @@ class Forest(Ensemble):
         """Return the row weights of one tree: those of a bootstrap sample, or their own."""
         if self.bootstrap:
             return draw_bootstrap(data, self.max_samples, rng)
-        return np.ones(len(data.X)) if data.weight is None else data.weight
+        return data.all_weights
 
     def _feature_sampler(self, n_features: int, rng: np.random.Generator) -> FeatureSampler | None:
         """Return the random choice of columns; None if all are allowed."""
@@ -275,7 +276,7 @@ class Forest(Ensemble):
     def _judge_out_of_bag(self, data: BinnedCases, score: np.ndarray, votes: np.ndarray) -> Unseen | None:
         """Keep out-of-bag scores and their measures; return the rows that have one."""
         self.oob_decision_function_ = score
-        weight = np.ones(len(votes)) if data.weight is None else data.weight
+        weight = data.all_weights
         rows = np.flatnonzero((votes > 0) & (weight > 0))
         positive = data.is_positive[rows]
         has_both = 0 < positive.sum() < len(rows)  # else there are too few rows for any to be out of bag
@@ -300,7 +301,7 @@ class Forest(Ensemble):
     def _points(self, matrix: np.ndarray) -> np.ndarray | None:
         """Return the points of rows on the shared scorecard; None without one."""
         scoring = self.trees_[0].scoring
-        return scoring.total(matrix) if isinstance(scoring, Card) else None
+        return scoring.total(matrix) if isinstance(scoring, LeafScorecard) else None
 
     # --- files and text -----------------------------------------------------------------------------------------
 
@@ -335,7 +336,7 @@ def draw_bootstrap(data: BinnedCases, max_samples: int | float | None, rng: np.r
     `max_samples` is the number or the share of rows to draw; None = as many as there are. With groups, whole groups are
     drawn, so that a row is out of bag only if all rows of its group are.
     """
-    weight = np.ones(len(data.X)) if data.weight is None else data.weight
+    weight = data.all_weights
     present = np.flatnonzero(weight)
     size = len(present) if max_samples is None else max_samples
     if not isinstance(size, int | np.integer):

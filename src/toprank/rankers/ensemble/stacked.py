@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
-from dataclasses import KW_ONLY, asdict, dataclass, fields
+from dataclasses import KW_ONLY, dataclass, fields
 from importlib.util import find_spec
 from typing import Any, Self
 
@@ -22,7 +22,7 @@ from toprank.data.cases import Cases
 from toprank.data.encoding import original_values
 from toprank.errors import InputError, InputTypeError
 from toprank.explain.reasons import Reason, strongest
-from toprank.explain.rows import Step, step_lines, value_steps
+from toprank.explain.rows import ScoreExplanation, Step, figures_of, step_lines, value_steps
 from toprank.explain.values import Originals
 from toprank.files.head import check_cutoff
 from toprank.files.model_file import numbered_parts
@@ -35,8 +35,7 @@ from toprank.rankers.validation import check_shares_table
 from toprank.register import BY_NAME
 from toprank.tree.weights import integer_weights
 from toprank.words.counts import plural
-from toprank.words.numbers import expected_rate_text, number_text
-from toprank.words.plain import plain
+from toprank.words.numbers import number_text
 
 DEFAULT_MEMBERS = (
     ("forest", "MetaAPForest"),
@@ -123,15 +122,13 @@ class MemberShare:
 
 
 @dataclass(frozen=True)
-class StackExplanation:
+class StackExplanation(ScoreExplanation):
     """Why a stack gives a row its score.
 
     Attributes
     ----------
     score, rate, lift : float
-        Score of the stack, hit rate of cases with that score (of new cases if `is_for_new_cases`, else of training),
-        and its ratio to the share of positives in training.
-    is_for_new_cases : bool
+        As in all explanations; `is_for_new_cases` says which rate it is.
     intercept : float
         What the score starts from; the members' log-odds, times their weights, are added.
     members : tuple of MemberShare
@@ -140,24 +137,15 @@ class StackExplanation:
         contribute nothing are left out.
     """
 
-    score: float
-    rate: float
-    lift: float
-    is_for_new_cases: bool
     intercept: float
     members: tuple[MemberShare, ...]
     steps: tuple[Step, ...]
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return plain values, ready for JSON; non-finite numbers become None."""
-        return plain(asdict(self))
 
     def __str__(self) -> str:
         terms = [f"{number_text(each.weight, 3)} x {number_text(each.log_odds, 3)} of {each.name}"
                  for each in self.members]  # fmt: skip
         lines = [
-            f"score {number_text(self.score, 6)}; "
-            + expected_rate_text(self.rate, self.lift, is_for_new_cases=self.is_for_new_cases),
+            f"score {number_text(self.score, 6)}; {self.rate_text}",
             f"= {number_text(self.intercept, 3)} + {' + '.join(terms)} (weight x log-odds of each member)",
             "columns, and what each adds to the log-odds of a positive, weighted over the members:",
         ]
@@ -252,8 +240,7 @@ class StackedRanker(Ranker):
         """Return the parameters; `deep` also gives the members by name, and theirs as name__parameter."""
         out = super().get_params(deep=False)
         for name, ranker in (self._given_members() if deep else {}).items():
-            nested = {f"{name}__{key}": value for key, value in ranker.get_params().items()}
-            out = {name: ranker} | nested | out  # a parameter of the stack comes before a member of its name
+            out |= {name: ranker} | {f"{name}__{key}": value for key, value in ranker.get_params().items()}
         return out
 
     def set_params(self, **params: Any) -> Self:
@@ -371,14 +358,12 @@ class StackedRanker(Ranker):
         score = self.blend_.intercept + np.zeros(len(matrix))
         for weight, own in zip(self.blend_.weights, log_odds.T, strict=True):
             score += weight * own
-        rate = self.rates_.at(score)
+        figures = figures_of(score, self.rates_, self.base_rate_)
         out = []
         for i, steps in enumerate(value_steps(contributions, self.columns_, matrix, originals)):
             members = [MemberShare(name, float(own), float(weight)) for name, own, weight
                        in zip(self.members_, log_odds[i], self.blend_.weights, strict=True)]  # fmt: skip
-            lift, is_new = float(rate[i] / self.base_rate_), self.rates_.is_for_new_cases
-            start = float(self.blend_.intercept)
-            out.append(StackExplanation(float(score[i]), float(rate[i]), lift, is_new, start, tuple(members), steps))
+            out.append(StackExplanation(float(self.blend_.intercept), tuple(members), steps, **figures[i]))
         return out
 
     @property
@@ -390,21 +375,14 @@ class StackedRanker(Ranker):
             total += weight * member._importances()
         return total / total.sum() if total.any() else total
 
-    def to_plain(self) -> dict[str, Any]:
-        """Return the model as plain values for other programs: members, maps and weights."""
-        check_is_fitted(self)
+    def _plain_parts(self) -> dict[str, Any]:
         members: list[Any] = [
             {"name": name, "weight": float(weight), "score": each.score.tolist(), "log_odds": each.log_odds.tolist(),
              "model": member.to_plain()}
             for (name, member), weight, each
             in zip(self.members_.items(), self.blend_.weights, self.blend_.maps, strict=True)
         ]  # fmt: skip
-        return {
-            "class": type(self).__name__,
-            "columns": [column.to_dict() for column in self.columns_],
-            "intercept": self.blend_.intercept,
-            "members": members,
-        }
+        return {"intercept": self.blend_.intercept, "members": members}
 
     def _size_in_words(self) -> str:
         parts = [f"{name} {number_text(weight, 2)}" for name, weight in self.weights_.items()]
@@ -473,6 +451,7 @@ class StackedRanker(Ranker):
             raise InputError("It breaks the rule that a model has a cutoff.")
         member.cutoff_ = Cutoff(**dict(zip(CUTOFF_FIELDS, values.tolist(), strict=True)))
         check_cutoff(member.cutoff_)
+        member.budget_ = member.budget
         member._from_arrays(arrays)
         return member
 
@@ -511,6 +490,11 @@ def _named(rankers: Sequence[Any]) -> dict[str, Ranker]:
             raise InputError(
                 f"rankers of StackedRanker must have names of their own, got {name!r} twice or not as text. "
                 "Hint: leave the names out."
+            )
+        if "__" in name or name in StackedRanker._get_param_names():
+            raise InputError(
+                f"rankers of StackedRanker must not have the name {name!r}: set_params could not tell it from a "
+                "parameter. Hint: choose a name without two underscores that is no parameter of the stack."
             )
         pairs.append((name, ranker))
     if not pairs:
@@ -552,7 +536,7 @@ def _scores_by_row(unseen: Unseen | None, final: np.ndarray, data: Cases) -> np.
     out = np.full(len(final), np.nan)
     if unseen is None:
         return out
-    weight = np.ones(len(final)) if data.weight is None else data.weight
+    weight = data.all_weights
     present = weight > 0
     for part in unseen.parts:
         if part.rows is not None and len(part.rows):

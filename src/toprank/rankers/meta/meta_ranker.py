@@ -38,7 +38,7 @@ from toprank.rankers.unseen import (
 )
 from toprank.tree.meta.meta_tree import MetaTree
 from toprank.tree.meta.stages import Stages
-from toprank.tree.scoring import Card, Scoring
+from toprank.tree.scoring import LeafScorecard, Scoring
 
 
 @dataclass(frozen=True)
@@ -168,7 +168,7 @@ class MetaRanker(TreeRanker):
         """Return the measure on the held-out rows of a fold for each tree."""
         rows, done = fold.held_out, {}
         X, scoring = data.X[rows], trees[0].scoring
-        points = scoring.total(X) if isinstance(scoring, Card) else None  # the same for all sizes of the tree
+        points = scoring.total(X) if isinstance(scoring, LeafScorecard) else None  # the same for all sizes of the tree
         for tree in trees:
             if id(tree) not in done:
                 with_points = points is not None

@@ -134,7 +134,7 @@ class GammaKNN(NeighbourRanker):
     _parameter_constraints = {
         **NEIGHBOUR_CONSTRAINTS,
         "gamma": GAMMA,
-        "scoring": [StrOptions(set(MEASURES)), callable, None],
+        "scoring": [StrOptions(set(MEASURES)), callable],
         "max_gamma": [Interval(Real, 0, None, closed="neither")],
         "sampler": [HasMethods(["fit_resample", "get_params"]), None],
         "gamma_synthetic": GAMMA,
@@ -142,7 +142,7 @@ class GammaKNN(NeighbourRanker):
 
     n_neighbors: int = 3
     gamma: float | str = CV
-    scoring: str | Callable[..., Any] | None = "f1"
+    scoring: str | Callable[..., Any] = "f1"
     max_gamma: float = 1.0
     sampler: Any = None
     gamma_synthetic: float | str = CV
@@ -199,7 +199,7 @@ class GammaKNN(NeighbourRanker):
         return known.distances_apart(points, Votes.from_k(self.n_neighbors_), threads, own)
 
     def _learn_rule(self, left_out: LeftOut, data: Cases, points: np.ndarray, threads: Threads) -> None:
-        measure = self.scoring if callable(self.scoring) else MEASURES[self.scoring or "f1"]
+        measure = self.scoring if callable(self.scoring) else MEASURES[self.scoring]
         gamma, synthetic = (
             None if isinstance(given, str) else float(given) for given in (self.gamma, self.gamma_synthetic)
         )
@@ -263,7 +263,7 @@ class GammaKNN(NeighbourRanker):
         measure = self.scoring if isinstance(self.scoring, str) else "measure"
         value = f"{measure} {self.tuned_score_:.3f} on left-out training cases"
         out["tuned for" if is_tuned else "measured"] = f"{value}, slightly optimistic" if is_tuned else value
-        return out | {"vote": vote_text(self.fp_cost_, self.budget)} | super()._facts()
+        return out | {"vote": vote_text(self.fp_cost_, self.budget_)} | super()._facts()
 
     def _figures(self) -> dict[str, Any]:
         synthetic = {} if self.gamma_synthetic_ is None else {"gamma_synthetic": self.gamma_synthetic_}

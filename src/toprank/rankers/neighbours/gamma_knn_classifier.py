@@ -10,7 +10,6 @@ from typing import Any, Self
 
 import numpy as np
 from sklearn.base import ClassifierMixin
-from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from toprank._compat import Interval, Options, StrOptions
@@ -40,6 +39,7 @@ from toprank.rankers.neighbours.search import METRICS
 from toprank.rankers.neighbours.space import Space
 from toprank.rankers.neighbours.tuning import CLASS_MEASURES, LEAST_GAMMA, ClassVotes, confusion_matrix, tune_gammas
 from toprank.rankers.reading import TableReader
+from toprank.rankers.seeds import seed_of
 from toprank.rankers.validation import check_class_labels
 from toprank.tree.bin_mapper import row_blocks
 from toprank.tree.columns import with_usual
@@ -164,9 +164,7 @@ class GammaKNNClassifier(ClassifierMixin, TableReader):
         -------
         self
         """
-        self._validate_params()
-        self._reset()
-        try:
+        with self._fitting():
             table = self._read(X, reset=True)
             label, weight = self._read_labels(y, sample_weight, len(table))
             self.columns_, self.left_out_ = learn_columns(table, self.categorical_features, self.keep_columns)
@@ -178,9 +176,6 @@ class GammaKNNClassifier(ClassifierMixin, TableReader):
                 self.data_hash_ = data.fingerprint()
                 self._learn(data, label, threads)
             self._case_names = index_names(plain_table(X))
-        except BaseException:
-            self._reset()  # so that a failed fit leaves no fitted attributes
-            raise
         return self
 
     def _read_labels(self, y: Any, sample_weight: Any, n_rows: int) -> tuple[np.ndarray, np.ndarray | None]:
@@ -204,7 +199,7 @@ class GammaKNNClassifier(ClassifierMixin, TableReader):
             data.X, data.n_categories, data.weight, scaling=self.scaling, category_distance=self.category_distance
         )
         points, rows = self._space.points(data.X), np.arange(len(data.X))
-        seed = check_random_state(0 if self.random_state is None else self.random_state).randint(2**31)
+        seed = seed_of(self.random_state)
         n_classes = len(self.classes_)
         self._sets = [
             CaseSet.learn(

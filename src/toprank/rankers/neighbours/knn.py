@@ -197,7 +197,7 @@ class KNN(NeighbourRanker):
         return evidence[0] >= 0.5
 
     def _facts(self) -> dict[str, str]:
-        flags = vote_text(0.5, self.budget, "with a score of at least")
+        flags = vote_text(0.5, self.budget_, "with a score of at least")
         return {"rule": f"{self.rule}: {RULES[self.rule]}", "vote": flags} | super()._facts()
 
 

@@ -27,7 +27,7 @@ ENOUGH = 1 - 1e-9
 
 
 class Votes(NamedTuple):
-    """How many cases of each class decide a vote: it is positive if so many positives come before so many negatives."""
+    """The cases that decide a vote: it is positive if the j-th positive is nearer than the (k - j + 1)-th negative."""
 
     positives: int
     negatives: int

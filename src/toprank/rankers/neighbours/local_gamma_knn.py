@@ -95,7 +95,7 @@ class LocalGammaKNN(NeighbourRanker):
         "version": [Options(Integral, {1, 2})],
         "measured_on": [StrOptions({"all", "cluster"})],
         "min_positives": [Interval(Integral, 1, None, closed="left")],
-        "scoring": [StrOptions(set(MEASURES)), callable, None],
+        "scoring": [StrOptions(set(MEASURES)), callable],
         "max_gamma": [Interval(Real, 0, None, closed="neither")],
     }
 
@@ -104,7 +104,7 @@ class LocalGammaKNN(NeighbourRanker):
     version: int = 2
     measured_on: str = "all"
     min_positives: int = 5
-    scoring: str | Callable[..., Any] | None = "f1"
+    scoring: str | Callable[..., Any] = "f1"
     max_gamma: float = 1.0
     metric: Any = "euclidean"
     scaling: str | None = "minmax"
@@ -122,7 +122,7 @@ class LocalGammaKNN(NeighbourRanker):
 
     @property
     def _measure(self) -> Measure:
-        return self.scoring if callable(self.scoring) else MEASURES[self.scoring or "f1"]
+        return self.scoring if callable(self.scoring) else MEASURES[self.scoring]
 
     def _leave_out(self, data: Cases, points: np.ndarray, components: np.ndarray | None, threads: Threads) -> LeftOut:
         return self._leave_one_out(data, points, threads)  # `cv` is for the rates
@@ -230,7 +230,7 @@ class LocalGammaKNN(NeighbourRanker):
         return {
             "gamma": gammas_text(self.gammas_),
             "tuned for": f"{measure}{value}",
-            "vote": vote_text(0.5, self.budget),
+            "vote": vote_text(0.5, self.budget_),
         } | super()._facts()
 
     def _figures(self) -> dict[str, Any]:

@@ -11,7 +11,7 @@ from toprank.rankers.neighbours.search import PointSet
 from toprank.rankers.neighbours.space import Space
 
 N_NEIGHBORS = 5
-"""A row is mixed with one of so many nearest neighbours."""
+"""Number of nearest neighbours to choose a partner from."""
 
 
 class MixedRows(NamedTuple):

@@ -333,7 +333,7 @@ class MLFP(TransformerMixin, NeighbourRanker):
         # Without folds, the metric has seen the cases that were left out of the search.
         how = "of folds that their metric has not seen" if self.rates_.is_for_new_cases else "left out, optimistic"
         value = f"f1 {self.vote_f1_:.3f} on training cases {how}"
-        return {"measured": value, "vote": vote_text(0.5, self.budget)} | super()._facts()
+        return {"measured": value, "vote": vote_text(0.5, self.budget_)} | super()._facts()
 
     def _figures(self) -> dict[str, Any]:
         return super()._figures() | {"objective": float(self.objective_[-1]), "gap": self.gap_, "n_iter": self.n_iter_}

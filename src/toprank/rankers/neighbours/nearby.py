@@ -12,13 +12,14 @@ import numpy as np
 
 from toprank.errors import InputError
 from toprank.explain.reasons import LEAST_STRENGTH, MOST_STRENGTH, Reason
+from toprank.explain.rows import ScoreExplanation
 from toprank.explain.values import Originals, originals_by_feature, value_of, value_text
 from toprank.rankers.neighbours.known import CaseSet
 from toprank.rankers.neighbours.search import Neighbours
 from toprank.rankers.neighbours.space import Space
 from toprank.tree.columns import Category, Column
 from toprank.words.counts import plural
-from toprank.words.numbers import expected_rate_text, number_text
+from toprank.words.numbers import number_text
 from toprank.words.plain import plain
 from toprank.words.wording import SHORT
 
@@ -100,35 +101,22 @@ class NearbyCase:
 
 
 @dataclass(frozen=True)
-class NeighbourExplanation:
+class NeighbourExplanation(ScoreExplanation):
     """Why one row has its score: the known positives and negatives nearest to it.
 
     Attributes
     ----------
-    score : float
-    rate : float
-        Hit rate of cases with that score; of new cases if `is_for_new_cases`, else of training.
-    lift : float
-        That rate over the share of positives in training.
-    is_for_new_cases : bool
+    score, rate, lift : float
+        As in all explanations; `is_for_new_cases` says which rate it is.
     positives, negatives : tuple of NearbyCase
         Nearest first.
     """
 
-    score: float
-    rate: float
-    lift: float
-    is_for_new_cases: bool
     positives: tuple[NearbyCase, ...]
     negatives: tuple[NearbyCase, ...]
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return plain values, ready for JSON; non-finite numbers become None."""
-        return plain(asdict(self))
-
     def __str__(self) -> str:
-        rate = expected_rate_text(self.rate, self.lift, is_for_new_cases=self.is_for_new_cases)
-        lines = [f"score {number_text(self.score, 6)}, {rate}"]
+        lines = [f"score {number_text(self.score, 6)}, {self.rate_text}"]
         for title, cases in (
             ("nearest known positives:", self.positives),
             ("nearest known negatives:", self.negatives),

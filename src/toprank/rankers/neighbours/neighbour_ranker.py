@@ -12,8 +12,6 @@ from numbers import Integral, Real
 from typing import Any, Self
 
 import numpy as np
-from sklearn.utils import check_random_state
-from sklearn.utils.validation import check_is_fitted
 
 from toprank._compat import HasMethods, Interval, Options, StrOptions
 from toprank._core.threads import Threads, resolve_n_jobs
@@ -22,6 +20,7 @@ from toprank.data.encoding import original_values
 from toprank.data.shared_table import plain_table
 from toprank.errors import InputError
 from toprank.explain.reasons import Reason
+from toprank.explain.rows import figures_of
 from toprank.explain.values import Originals
 from toprank.files.model_file import without_prefix
 from toprank.rankers.alerts import log_odds_gain
@@ -40,6 +39,7 @@ from toprank.rankers.neighbours.nearby import (
 )
 from toprank.rankers.neighbours.search import ALGORITHMS, METRICS, mapped
 from toprank.rankers.neighbours.space import SCALINGS, Space
+from toprank.rankers.seeds import seed_of
 from toprank.rankers.unseen import Fold, HeldOut, Unseen, by_folds, has_folds, held_out_folds
 from toprank.words.counts import plural
 from toprank.words.plain import plain
@@ -142,7 +142,7 @@ class NeighbourRanker(Ranker):
 
     def _learn(self, data: Cases, threads: Threads) -> tuple[LeftOut, np.ndarray]:
         """Learn space, known cases and rule; return the rows that were left out, and all rows as points."""
-        weight = np.ones(len(data.X)) if data.weight is None else data.weight
+        weight = data.all_weights
         self._space = Space.learn(
             data.X, data.n_categories, data.weight, scaling=self.scaling, category_distance=self.category_distance
         )
@@ -158,7 +158,7 @@ class NeighbourRanker(Ranker):
         return left_out, points
 
     def _used_neighbours(self, n_positives: float, n_negatives: float) -> int:
-        """Return k as used with so many cases."""
+        """Return the k used for this number of cases."""
         return int(max(1, min(self.n_neighbors, self._most_neighbours(n_positives, n_negatives))))
 
     def _most_neighbours(self, n_positives: float, n_negatives: float) -> float:
@@ -182,8 +182,7 @@ class NeighbourRanker(Ranker):
 
     @property
     def _seed(self) -> int:
-        seed: int = check_random_state(0 if self.random_state is None else self.random_state).randint(2**31)
-        return seed
+        return seed_of(self.random_state)
 
     @property
     def _metric_name(self) -> str:
@@ -209,9 +208,8 @@ class NeighbourRanker(Ranker):
     def _leave_one_out(self, data: Cases, points: np.ndarray, threads: Threads) -> LeftOut:
         """Compare training rows, or a sample of them, with all other rows."""
         rows, weight = sample_cases(data.is_positive, data.weight, LEFT_OUT_ROWS)
-        own = np.ones(len(weight)) if data.weight is None else data.weight
         evidence = self._evidence(self._known, points[rows], threads, rows)
-        return LeftOut(rows, data.is_positive[rows], weight[rows], own[rows], evidence, LEAVE_ONE_OUT)
+        return LeftOut(rows, data.is_positive[rows], weight[rows], data.all_weights[rows], evidence, LEAVE_ONE_OUT)
 
     def _leave_folds_out(
         self, data: Cases, points: np.ndarray, components: np.ndarray | None, threads: Threads, cv: Any
@@ -310,7 +308,7 @@ class NeighbourRanker(Ranker):
 
         With a `budget`, positive above its cutoff instead, as in all rankers.
         """
-        if self.budget is not None:
+        if self.budget_ is not None:
             return super().predict(X)
         points = self._space_points(X)
         with Threads(resolve_n_jobs(self.n_jobs)) as threads:
@@ -344,15 +342,9 @@ class NeighbourRanker(Ranker):
         with Threads(resolve_n_jobs(self.n_jobs)) as threads:
             near = self._nearby(self._space.points(matrix), self.n_neighbors_, threads)
             score = self._score_rows(matrix, threads)
-        rate = self.rates_.at(score)
-        positives, negatives = (nearby_cases(side, self.columns_, matrix, originals, DIFFERENCES) for side in near)
-        return [
-            NeighbourExplanation(
-                float(score[i]), float(rate[i]), float(rate[i] / self.base_rate_), self.rates_.is_for_new_cases,
-                positives[i], negatives[i],
-            )
-            for i in range(len(matrix))
-        ]  # fmt: skip
+        sides = [nearby_cases(side, self.columns_, matrix, originals, DIFFERENCES) for side in near]
+        figures = figures_of(score, self.rates_, self.base_rate_)
+        return [NeighbourExplanation(*found, **known) for *found, known in zip(*sides, figures, strict=True)]
 
     def _nearby(self, points: np.ndarray, k: int, threads: Threads) -> tuple[Nearby, Nearby]:
         """Return the k nearest positives and negatives of each point, with what is needed to describe them."""
@@ -364,12 +356,8 @@ class NeighbourRanker(Ranker):
 
     # --- files and text -----------------------------------------------------------------------------------------
 
-    def to_plain(self) -> dict[str, Any]:
-        """Return the model as plain values for other programs: class, columns, known cases. `save` keeps everything."""
-        check_is_fitted(self)
-        arrays = {name: array for name, array in self._to_arrays().items() if not name.startswith("hit_rates_")}
-        columns = [column.to_dict() for column in self.columns_]
-        return {"class": type(self).__name__, "columns": columns, **plain(arrays)}
+    def _plain_parts(self) -> dict[str, Any]:
+        return plain({name: array for name, array in self._to_arrays().items() if not name.startswith("hit_rates_")})
 
     def _size_in_words(self) -> str:
         known = self._known
@@ -378,7 +366,7 @@ class NeighbourRanker(Ranker):
         return f"{plural(self.n_neighbors_, 'neighbour')} among {cases}{recall}"
 
     def _line_in_words(self) -> str:
-        return "" if self.budget is None else super()._line_in_words()
+        return "" if self.budget_ is None else super()._line_in_words()
 
     def _facts(self) -> dict[str, str]:
         components, metric = self._known.components, self._metric_name

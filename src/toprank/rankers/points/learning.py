@@ -83,8 +83,7 @@ class Lesson:
         groups = np.zeros(len(rows)) if data.groups is None else data.groups[rows]
         labelled = np.column_stack((data.X[rows], data.is_positive[rows], groups))
         first, which = find_equal_rows(labelled)
-        own = np.ones(len(data.X)) if data.weight is None else data.weight
-        total, own_total = (np.bincount(which, each[rows], len(first)) for each in (weight, own))
+        total, own_total = (np.bincount(which, each[rows], len(first)) for each in (weight, data.all_weights))
         X, is_positive = np.ascontiguousarray(labelled[first, :-2]), labelled[first, -2] > 0
         kept = None if data.groups is None else labelled[first, -1].astype(np.int64)
         return cls(X, is_positive, total, own_total, data.columns, kept)
@@ -121,14 +120,14 @@ def learn(
     """Learn rules and a card from cases and their soft targets, float64 (n,)."""
     weight = balanced_weights(lesson.is_positive, lesson.weight)  # bins are narrow where rare positives are
     table = BinTable.from_rows(lesson.X, lesson.cases().n_categories, weight, MAX_BINS, threads)
-    school = School(table, lesson, target, limits, direction, seed, threads)
-    rules = school.find_rules() if limits.max_rules else []
-    grouped = school.make_card(rules) if limits.max_features else []
-    rules, points = school.prune(rules, grouped)
+    learner = RuleLearner(table, lesson, target, limits, direction, seed, threads)
+    rules = learner.find_rules() if limits.max_rules else []
+    grouped = learner.make_card(rules) if limits.max_features else []
+    rules, points = learner.prune(rules, grouped)
     return Learned(table, rules, grouped, points.in_order(table, grouped, direction, lesson.weight))
 
 
-class School:
+class RuleLearner:
     """One table, and the steps of learning from it."""
 
     def __init__(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from numbers import Integral, Real
 from typing import Any
 
@@ -19,7 +19,7 @@ from toprank.data.encoding import original_values
 from toprank.data.frames import make_frame
 from toprank.errors import InputError
 from toprank.explain.reasons import Reason, strongest
-from toprank.explain.rows import Step, step_lines, value_steps
+from toprank.explain.rows import ScoreExplanation, Step, figures_of, step_lines, value_steps
 from toprank.explain.values import Originals
 from toprank.files.model_file import without_prefix
 from toprank.metrics import average_precision
@@ -34,8 +34,7 @@ from toprank.rankers.points.pages import OVERVIEW_LINES, START, card_overview
 from toprank.rankers.unseen import Fold, HeldOut, Unseen, by_folds, held_out_folds
 from toprank.rankers.validation import check_finite
 from toprank.words.counts import plural
-from toprank.words.numbers import expected_rate_text, number_text
-from toprank.words.plain import plain
+from toprank.words.numbers import number_text
 
 ALPHAS = (100.0, 30.0, 10.0, 3.0, 1.0)
 """Penalties tried by cross-validation, largest first, so that each fit starts from the one before."""
@@ -76,43 +75,31 @@ def pays(gain: np.ndarray) -> bool:
 
 
 @dataclass(frozen=True)
-class PointsExplanation:
+class PointsExplanation(ScoreExplanation):
     """Why one row has its score: base plus points.
 
     Attributes
     ----------
-    score, base : float
-        The score, and where points start, with those of the row's leaf.
-    rate, lift : float
-        Hit rate of cases with such a score, and its ratio to the rate of all cases.
+    score, rate, lift : float
+        As in all explanations; `is_for_new_cases` says which rate it is.
+    base : float
+        Where points start, with those of the row's leaf.
     steps : tuple of Step
         Columns with their points, most first, without those that have none; base and points add up to the score.
     place : str
         The conditions of the row's leaf, in words; empty without a tree.
     of_place : float
         Points that all cases of the leaf have, part of `base`; 0 without a tree.
-    is_for_new_cases : bool
-        Whether `rate` is that of new cases; else it is that of training.
     """
 
-    score: float
     base: float
-    rate: float
-    lift: float
     steps: tuple[Step, ...]
     place: str = ""
     of_place: float = 0.0
-    is_for_new_cases: bool = True
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return plain values, ready for JSON; non-finite numbers become None."""
-        return plain(asdict(self))
 
     def __str__(self) -> str:
         start = self.base - self.of_place
-        head = f"score {number_text(self.score, 6)} = {number_text(start, 6)} + points; " + expected_rate_text(
-            self.rate, self.lift, is_for_new_cases=self.is_for_new_cases
-        )
+        head = f"score {number_text(self.score, 6)} = {number_text(start, 6)} + points; {self.rate_text}"
         group = Step("", None, self.of_place, f"{OF_GROUP}: {self.place}")
         lines = [head, *step_lines([*([group] if self.place else []), *self.steps])]
         is_whole = start.is_integer() and not all(float(step.contribution).is_integer() for step in self.steps)
@@ -251,18 +238,21 @@ class PointsRanker(Ranker):
         with Threads(resolve_n_jobs(self.n_jobs)) as threads:
             score = self._score_rows(matrix, threads)
         base, points = self._points_of(matrix)
-        rate, places = self.rates_.at(score), self._places(matrix) or [""] * len(matrix)
+        places = self._places(matrix) or [""] * len(matrix)
         of_place, corrections = self._corrections_of(matrix)
         steps = value_steps(points, self.columns_, matrix, original_values(X, self._input_names))
         feature = {column.name: f for f, column in enumerate(self.columns_)}
+        figures = figures_of(score, self.rates_, self.base_rate_)
         return [
             PointsExplanation(
-                float(score[i]), float(base[i]), float(rate[i]), float(rate[i] / self.base_rate_),
-                tuple(_with_parts(step, float(corrections[i, feature[step.feature]])) for step in own), place,
-                float(of_place[i]), self.rates_.is_for_new_cases,
+                float(base[i]),
+                tuple(_with_parts(step, float(corrections[i, feature[step.feature]])) for step in own),
+                place,
+                float(of_place[i]),
+                **known,
             )
-            for i, (own, place) in enumerate(zip(steps, places, strict=True))
-        ]  # fmt: skip
+            for i, (own, place, known) in enumerate(zip(steps, places, figures, strict=True))
+        ]
 
     @property
     def feature_importances_(self) -> np.ndarray:
@@ -277,7 +267,7 @@ class PointsRanker(Ranker):
         It is rounded, so that the order of the rows does not change it.
         """
         rows = data.sample(SPREAD_ROWS)
-        weight = np.ones(len(rows)) if data.weight is None else data.weight[rows]
+        weight = data.all_weights[rows]
         points = self._points_of(data.X[rows])[1]
         mean = np.average(points, axis=0, weights=weight)
         self.spread_ = np.round(np.sqrt(np.average((points - mean) ** 2, axis=0, weights=weight)), 6)
@@ -316,14 +306,8 @@ class PointsRanker(Ranker):
         check_is_fitted(self)
         return make_frame(card_columns(self.card_, self.columns_, self._order()), self._backend)
 
-    def to_plain(self) -> dict[str, Any]:
-        """Return the model as plain values for other programs: class, columns, points. `save` keeps everything."""
-        check_is_fitted(self)
-        return {
-            "class": type(self).__name__,
-            "columns": [column.to_dict() for column in self.columns_],
-            "card": {name: array.tolist() for name, array in self.card_.to_arrays().items()},
-        }
+    def _plain_parts(self) -> dict[str, Any]:
+        return {"card": {name: array.tolist() for name, array in self.card_.to_arrays().items()}}
 
     def _size_in_words(self) -> str:
         return f"points for {plural(len(self.card_), 'column')}, {plural(self.card_.n_bins, 'bin')} in all"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import warnings
 from collections.abc import Mapping
 from copy import copy
 from dataclasses import dataclass, replace
@@ -10,7 +11,6 @@ from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
-from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from toprank._compat import HasMethods, Interval, StrOptions
@@ -22,7 +22,7 @@ from toprank.data.frames import make_frame
 from toprank.errors import InputError
 from toprank.explain.conditions import Condition, merged
 from toprank.explain.reasons import Reason, kept_shares, strongest, typical_row
-from toprank.explain.rows import Step, value_steps
+from toprank.explain.rows import Step, figures_of, value_steps
 from toprank.explain.values import Originals
 from toprank.files.model_file import without_prefix
 from toprank.metrics import BeforeAfter
@@ -38,8 +38,9 @@ from toprank.rankers.points.points_ranker import PointsExplanation
 from toprank.rankers.points.rule_search import LEAST_ROWS
 from toprank.rankers.points.shapes import refit
 from toprank.rankers.progress import progress, stage
+from toprank.rankers.seeds import seed_of
 from toprank.rankers.unseen import Fold, HeldOut, Unseen, by_folds, held_out_folds
-from toprank.rankers.validation import check_known_labels, check_labels, check_two_labels, warn_of_light_weights
+from toprank.rankers.validation import warn_of_light_weights
 from toprank.words.counts import plural
 
 JUDGED = "the cases that a change was judged on"
@@ -168,7 +169,7 @@ class RedFlags(Ranker):
             replace(fold, own_weight=lesson.own_weight)
             for fold in held_out_folds(lesson.cases(), self.cv, self.random_state, len(lesson))
         ]
-        seed = check_random_state(0 if self.random_state is None else self.random_state).randint(2**31)
+        seed = seed_of(self.random_state)
         stage("the teacher predicts each case from others", self.verbose > 0 and self.teacher is not None)
         target, targets = self._targets(lesson, folds, data.is_categorical, threads)
         parts = []
@@ -195,7 +196,7 @@ class RedFlags(Ranker):
         """The cases to learn from: distinct ones, unless given folds refer to rows of the table."""
         if self.cv is None or isinstance(self.cv, int | np.integer):
             return Lesson.from_cases(data, *sample_cases(data.is_positive, data.weight, SEARCH_ROWS))
-        weight = np.ones(len(data.X)) if data.weight is None else data.weight
+        weight = data.all_weights
         return Lesson(data.X, data.is_positive, weight, weight, data.columns, data.groups)
 
     def _targets(
@@ -261,7 +262,7 @@ class RedFlags(Ranker):
         holds = list(unscaled.flags.holds(data.X).T)
         groups = unscaled.card.contributions(data.X)
         group_of = [groups[:, each.feature].astype(np.int64) for each in learned.grouped]
-        weight = np.ones(len(data.X)) if data.weight is None else data.weight
+        weight = data.all_weights
         priors = [each.values for each in learned.grouped]
         target, rules = data.is_positive.astype(np.float64), list(learned.rules)
         while True:
@@ -275,16 +276,12 @@ class RedFlags(Ranker):
                 return replace(learned, rules=rules, points=points)
             rules, holds = [rules[i] for i in kept], [holds[i] for i in kept]
 
-    def _set_cutoff(self, data: Any, threads: Threads, unseen: Unseen | None) -> None:
-        super()._set_cutoff(data, threads, unseen)
-        if not self.rates_.is_for_new_cases or not len(self.flags_):
-            return
-        rows, score = self._score_training_rows(data, threads)
+    def _rate_parts(self, data: Cases, rows: slice | np.ndarray, score: np.ndarray) -> None:
         holds = self.flags_.holds(data.X[rows])
-        weight = np.ones(len(score)) if data.weight is None else data.weight[rows]
+        weight = data.all_weights[rows]
         flags = []
         for flag, held in zip(self.flags_, holds.T, strict=True):
-            held = held & (weight > 0)
+            held = held & (weight > 0) & self.rates_.is_for_new_cases
             rate = self.rates_.of_group(score[held], weight[held])[0] if held.any() else np.nan
             flags.append(replace(flag, hit_rate=rate))
         self.flags_ = Flags(tuple(flags), len(self.columns_))
@@ -349,24 +346,18 @@ class RedFlags(Ranker):
         matrix = self._encode(X)
         with Threads(resolve_n_jobs(self.n_jobs)) as threads:
             score = self._score_rows(matrix, threads)
-        rate = self.rates_.at(score)
+        figures = figures_of(score, self.rates_, self.base_rate_)
         holds, card = self.flags_.holds(matrix), self.card_.contributions(matrix)
         on_card = value_steps(card, self.columns_, matrix, original_values(X, self._input_names))
         out = []
-        for i, of_values in enumerate(on_card):
+        for i, (of_values, known) in enumerate(zip(on_card, figures, strict=True)):
             of_flags = [
                 Step(flag.kind, place + 1, flag.points, f"{flag.kind} {place + 1}: {flag.text()}")
                 for place, flag in enumerate(self.flags_)
                 if holds[i, place]
             ]
             steps = sorted([*of_flags, *of_values], key=lambda step: -step.contribution)
-            lift = float(rate[i] / self.base_rate_)
-            out.append(
-                PointsExplanation(
-                    float(score[i]), self.card_.base, float(rate[i]), lift, tuple(steps),
-                    is_for_new_cases=self.rates_.is_for_new_cases,
-                )
-            )  # fmt: skip
+            out.append(PointsExplanation(self.card_.base, tuple(steps), **known))
         return out
 
     @property
@@ -396,7 +387,8 @@ class RedFlags(Ranker):
         number : int
             Of the rule, as printed: from 1.
         X, y : table and outcomes
-            Cases to judge the change on, which the model was not trained on; its new hit rates come from them.
+            Cases to judge the change on, which the model was not trained on; its new hit rates come from them. On the
+            training cases, or those of `refit_on`, these are training rates, with a warning.
         refit_on : tuple of table and outcomes, optional
             Cases to refit the points of the other rules and of the card on; by default they stay.
 
@@ -470,44 +462,56 @@ class RedFlags(Ranker):
         """A copy with other rules, judged on some cases."""
         other = copy(self)
         matrix, is_positive = self._cases_to_judge(X, y)
+        judged_on = Cases(matrix, is_positive, None, self.columns_)
+        is_seen = self._has_trained_on(matrix, is_positive)
         with Threads(resolve_n_jobs(self.n_jobs)) as threads:
             other.flags_, other.card_ = flags, self.card_
             if refit_on is not None:
                 past, past_positive = self._cases_to_judge(*_pair(refit_on))
                 cases = Cases(past, past_positive, None, self.columns_)
+                is_seen = is_seen or cases.fingerprint() == judged_on.fingerprint()
                 other.flags_, other.card_ = refitted(
                     flags, self.card_, past, past_positive, self._directions(cases), self.points is not None, threads
                 )
                 other.flags_ = _with_figures(other.flags_, cases)
             score = other._score_rows(matrix, threads)
-            unseen = Unseen([HeldOut(score, is_positive, np.ones(len(score)))], JUDGED)
-            other._set_cutoff(Cases(matrix, is_positive, None, self.columns_), threads, unseen)
-            k = alerts_of_budget(self.budget, self.cutoff_, self.n_cases_, len(matrix))
+            unseen = None if is_seen else Unseen([HeldOut(score, is_positive, np.ones(len(score)))], JUDGED)
+            other._set_cutoff(judged_on, threads, unseen)
+            k = alerts_of_budget(self.budget_, self.cutoff_, self.n_cases_, len(matrix))
             judged = BeforeAfter.from_scores(is_positive, self._score_rows(matrix, threads), score, k)
+        if is_seen:
+            warnings.warn(
+                "The model was trained on these very cases, so the figures of the change are optimistic, and its hit "
+                "rates are training rates. Hint: judge it on later cases.",
+                stacklevel=3,
+            )
         return Change(**vars(judged), model=other, text=text)
 
     def _cases_to_judge(self, X: Any, y: Any) -> tuple[np.ndarray, np.ndarray]:
         """Encoded rows and which are positive, both classes present."""
-        matrix, owner = self._encode(X), type(self).__name__
-        labels = check_labels(y, len(matrix), owner)
-        check_known_labels(labels, self.classes_, owner)
-        check_two_labels(labels, owner)
-        return matrix, labels == self.classes_[self.positive_index_]
+        matrix = self._encode(X)
+        return matrix, self._positives(y, len(matrix), type(self).__name__)
 
     # --- files and text -----------------------------------------------------------------------------------------
 
     def rules(self) -> Any:
-        """Return the rules as a frame: rule, points, n, positives, hit_rate, inside (number of the flag around it)."""
+        """Return one row per rule: number, rule, points, inside, hit_rate, n, positives, training_rate.
+
+        `inside` is the number of the rule that a correction belongs to, 0 for a rule of its own. `hit_rate` is the rate
+        to expect of new cases; with cv=0 there is only the training rate.
+        """
         check_is_fitted(self)
+        has_rates = self.rates_.is_for_new_cases
         return make_frame(
             {
                 "number": list(range(1, len(self.flags_) + 1)),
                 "rule": [flag.text() for flag in self.flags_],
                 "points": [flag.points for flag in self.flags_],
-                "inside": [flag.inside + 1 if flag.inside != TOP else 0 for flag in self.flags_],
+                "inside": [flag.inside + 1 for flag in self.flags_],
+                **({"hit_rate": [flag.hit_rate for flag in self.flags_]} if has_rates else {}),
                 "n": [flag.n for flag in self.flags_],
                 "positives": [flag.positives for flag in self.flags_],
-                "hit_rate": [flag.hit_rate for flag in self.flags_],
+                "training_rate": [flag.rate(has_rates=False) for flag in self.flags_],
             },
             self._backend,
         )
@@ -530,12 +534,8 @@ class RedFlags(Ranker):
         """The page, which is never long: a parameter limits its rules and columns."""
         return self._page(full_text=full_text)
 
-    def to_plain(self) -> dict[str, Any]:
-        """Return the model as plain values for other programs: class, columns, rules, card. `save` keeps everything."""
-        check_is_fitted(self)
+    def _plain_parts(self) -> dict[str, Any]:
         return {
-            "class": type(self).__name__,
-            "columns": [column.to_dict() for column in self.columns_],
             "rules": [flag.to_dict() for flag in self.flags_],
             "card": {name: array.tolist() for name, array in self.card_.to_arrays().items()},
         }
@@ -595,7 +595,7 @@ def _with_figures(flags: Flags, data: Cases) -> Flags:
     if not len(flags):
         return flags
     holds = flags.holds(data.X)
-    weight = np.ones(len(data.X)) if data.weight is None else data.weight
+    weight = data.all_weights
     counts = zip(flags, weight @ holds, (weight * data.is_positive) @ holds, strict=True)
     return Flags(
         tuple(replace(flag, n=float(n), positives=float(positives)) for flag, n, positives in counts), flags.n_features

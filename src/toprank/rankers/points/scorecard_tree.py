@@ -198,10 +198,9 @@ class ScorecardTree(PointsRanker):
             for leaf, correction in enumerate(tree.corrections)
         ]
 
-    def to_plain(self) -> dict[str, Any]:
-        """Return the model as plain values for other programs: class, columns, points. `save` keeps everything."""
+    def _plain_parts(self) -> dict[str, Any]:
         tree = {name: array.tolist() for name, array in self.card_tree_.to_arrays().items()}
-        return super().to_plain() | {"tree": tree}
+        return super()._plain_parts() | {"tree": tree}
 
     def _size_in_words(self) -> str:
         size = super()._size_in_words()
