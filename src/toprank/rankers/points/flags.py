@@ -21,7 +21,7 @@ from toprank.explain.conditions import Condition, Way
 from toprank.metrics import BeforeAfter
 from toprank.rankers.points.card import Card, Rule, Shape, require
 from toprank.rankers.points.card_text import points_text
-from toprank.rankers.points.shapes import refit
+from toprank.rankers.points.shapes import prior_ridge, refit
 from toprank.tree.bin_mapper import as_block, row_blocks
 from toprank.tree.columns import Column
 from toprank.words.counts import plural
@@ -425,15 +425,17 @@ def refitted(
     Bins are drawn towards the points that they have, rules towards none. Values that had no points still have none,
     and columns with a direction keep it.
     """
-    group_of, priors, ids = [], [], []
+    group_of, priors, ridges, ids = [], [], [], []
     for shape in card.shapes:
         distinct, which = np.unique(np.append(shape.points, shape.missing), return_inverse=True)
         numbered = replace(shape, points=which[:-1].astype(np.float64), missing=float(which[-1]), ends=np.zeros(0))
         group_of.append(Card((numbered,)).contributions(matrix)[:, shape.feature].astype(np.int64))
         priors.append(distinct / card.scale)
+        ridges.append(prior_ridge(shape.is_categorical, len(shape.points)))
         ids.append(which)
     weight = np.ones(len(matrix))
-    found = refit(list(flags.holds(matrix).T), group_of, priors, is_positive.astype(np.float64), weight, threads)
+    target = is_positive.astype(np.float64)
+    found = refit(list(flags.holds(matrix).T), group_of, priors, ridges, target, weight, threads)
     points = _scaled(found.rules, card.scale, is_whole)
     shapes: list[Shape] = []
     base = found.base

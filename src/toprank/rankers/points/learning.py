@@ -148,8 +148,8 @@ class RuleLearner:
             held[rule.rows] = True
             holds.append(held)
         group_of = [each.group[self._table.by_column[each.feature]] for each in grouped]
-        priors = [each.values for each in grouped]
-        return refit(holds, group_of, priors, self._target, self._lesson.weight, self._threads)
+        priors, ridges = [each.values for each in grouped], [each.ridge for each in grouped]
+        return refit(holds, group_of, priors, ridges, self._target, self._lesson.weight, self._threads)
 
     # --- rules --------------------------------------------------------------------------------------------------
 
@@ -236,12 +236,13 @@ class RuleLearner:
         lesson, offset = self._lesson, self.refit(rules).score
         rate = 1.0 / (1.0 + np.exp(-offset))
         curvature = lesson.weight * rate * (1.0 - rate)
-        bag_of = (row_hashes(lesson.X, self._seed) % np.uint64(N_BAGS)).astype(np.int64)
+        is_second, bag_of = np.divmod(row_hashes(lesson.X, self._seed) % np.uint64(2 * N_BAGS), np.uint64(N_BAGS))
         features = np.flatnonzero(self._table.n_bins > 0)
         while True:
             shapes = boost_shapes(
-                self._table, self._target, lesson.weight, offset, self._direction, features, bag_of, self._threads
-            )
+                self._table, self._target, lesson.weight, offset, self._direction, features, bag_of, is_second == 0,
+                self._threads,
+            )  # fmt: skip
             kept = most_varied(self._table, shapes, curvature, self._limits.max_features)
             if len(features) <= self._limits.max_features:
                 most = self._limits.max_bins_per_feature

@@ -263,10 +263,10 @@ class RedFlags(Ranker):
         groups = unscaled.card.contributions(data.X)
         group_of = [groups[:, each.feature].astype(np.int64) for each in learned.grouped]
         weight = data.all_weights
-        priors = [each.values for each in learned.grouped]
+        priors, ridges = [each.values for each in learned.grouped], [each.ridge for each in learned.grouped]
         target, rules = data.is_positive.astype(np.float64), list(learned.rules)
         while True:
-            points = refit(holds, group_of, priors, target, weight, threads)
+            points = refit(holds, group_of, priors, ridges, target, weight, threads)
             weak = {
                 id(rule) for rule, beta in zip(rules, points.rules, strict=True) if rule.parent is None and beta <= 0
             }

@@ -41,9 +41,15 @@ LEAST_SPREAD = 0.02
 PRIOR_RIDGE = 5.0
 """How strongly the refit of all points is drawn towards the boosted shapes."""
 
+RIDGE_PER_CATEGORY = 2.0
+"""The same for each category of a column, if that is more: groups of many categories were chosen by their outcomes, and
+a free refit on the same cases would bring back what luck was in the choice."""
+
 RULE_RIDGE = 1.0
 
 NEWTON_STEPS, LONGEST_STEP = 40, 2.0
+
+NO_STEP = np.zeros(256)
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,13 +57,14 @@ class Grouped:
     """A shape of one feature on groups of bins.
 
     `group` is the group of each code, missing values last; `values` the log-odds of each group, `cases` the weight of
-    the cases in it.
+    the cases in it; `ridge` says how strongly a refit is drawn towards the values.
     """
 
     feature: int
     group: np.ndarray
     values: np.ndarray
     cases: np.ndarray
+    ridge: float
 
     def usual_points(self, points: np.ndarray) -> float:
         """The points that most cases have, of the points of each group."""
@@ -85,28 +92,36 @@ def boost_shapes(
     direction: np.ndarray,
     features: np.ndarray,
     bag_of: np.ndarray,
+    is_first_half: np.ndarray,
     threads: Threads,
 ) -> np.ndarray:
     """Log-odds of every bin of some features, and 0 of all other bins: float64 (total_bins,), added to an offset.
 
     With a direction of 1 or -1, int8 (n_features,), a shape must not fall, or not rise. `bag_of` is the bag that holds
-    out each row, random numbers below `N_BAGS`.
+    out each row, random numbers below `N_BAGS`. Categories are ordered on one half of the rows and cut on the other, by
+    turns: an order that luck made brings no gain on other rows. `is_first_half` says for each row which half it is in.
     """
 
     def boost(bag: int) -> np.ndarray:
         """Shapes of one bag, after the round whose loss on the rows that are out is lowest."""
         is_out = bag_of == bag
         inside, outside = np.where(is_out, 0.0, weight), np.where(is_out, weight, 0.0)
+        halves = np.where(is_first_half, inside, 0.0), np.where(is_first_half, 0.0, inside)
         shapes = np.zeros(int(table.at[-1]))
         score, rate = offset.copy(), np.empty(len(offset))
         best, least, best_round = shapes.copy(), log_loss(score, target, outside), -1
         for turn in range(MOST_ROUNDS if len(features) else 0):
             rates_of(score, rate)
-            codes, step = table.by_column[0], np.zeros(256)
+            codes, step = table.by_column[0], NO_STEP
             for feature in features.tolist():
+                own, is_categorical = table.by_column[feature], table.is_categorical[feature]
                 sums = np.empty((int(table.n_bins[feature]) + 1, 2))
-                add_step(codes, step, inside, target, score, rate, table.by_column[feature], sums)
-                codes, step = table.by_column[feature], _step_of(table, feature, sums, int(direction[feature]))
+                add_step(codes, step, halves[turn % 2] if is_categorical else inside, target, score, rate, own, sums)
+                order = None
+                if is_categorical:
+                    order = np.argsort(sums[:, 0] / (sums[:, 1] + 10 * LEAST_CURVATURE), kind="stable")
+                    add_step(own, NO_STEP, halves[1 - turn % 2], target, score, rate, own, sums)
+                codes, step = own, _step_of(sums, order, int(direction[feature]))
                 shapes[table.at[feature] : table.at[feature + 1]] += step
             add_step(codes, step, inside, target, score, rate, codes, np.empty((256, 2)))
             loss = log_loss(score, target, outside)
@@ -120,14 +135,11 @@ def boost_shapes(
     return mean
 
 
-def _step_of(table: BinTable, feature: int, sums: np.ndarray, direction: int) -> np.ndarray:
-    """The next step of a feature, one value per code."""
+def _step_of(sums: np.ndarray, order: np.ndarray | None, direction: int) -> np.ndarray:
+    """The next step of a feature, one value per code; `order` is that of categories, None for numbers."""
     step = np.empty(len(sums))
-    if table.is_categorical[feature]:
-        order = np.argsort(sums[:, 0] / (sums[:, 1] + 10 * LEAST_CURVATURE), kind="stable")
-        n_ordered = len(order)
-    else:
-        order, n_ordered = np.arange(len(sums)), len(sums) - 1
+    n_ordered = len(sums) if order is not None else len(sums) - 1
+    order = np.arange(len(sums)) if order is None else order
     best_step(sums, order, n_ordered, LEAST_CURVATURE, STEP_RIDGE, LEARNING_RATE, direction, step)
     return step
 
@@ -190,7 +202,12 @@ def cut_shape(
         group[np.flatnonzero(mass <= 0)] = group[n]
     total = np.bincount(group, mass, n_groups)
     values = np.bincount(group, mass * value, n_groups) / np.where(total > 0, total, 1.0)
-    return Grouped(feature, group, values, cases)
+    return Grouped(feature, group, values, cases, prior_ridge(bool(table.is_categorical[feature]), n))
+
+
+def prior_ridge(is_categorical: bool, n_bins: int) -> float:
+    """How strongly the refit draws the points of a column with so many bins or categories towards its shape."""
+    return max(PRIOR_RIDGE, RIDGE_PER_CATEGORY * n_bins) if is_categorical else PRIOR_RIDGE
 
 
 # --- refitting --------------------------------------------------------------------------------------------------
@@ -227,20 +244,21 @@ def refit(
     holds: Sequence[np.ndarray],
     group_of: Sequence[np.ndarray],
     priors: Sequence[np.ndarray],
+    ridges: Sequence[float],
     target: np.ndarray,
     weight: np.ndarray,
     threads: Threads,
 ) -> Refit:
     """Fit all terms together by Newton's method: rules with a ridge, groups drawn towards their priors.
 
-    `holds` says for which rows each rule holds, `group_of` is the group of each row, by feature, and `priors` are the
-    log-odds that the groups of each feature are drawn towards.
+    `holds` says for which rows each rule holds, `group_of` is the group of each row, by feature, `priors` are the
+    log-odds that the groups of each feature are drawn towards, and `ridges` how strongly.
     """
     n_rules = len(holds)
     first = 1 + n_rules + np.append(0, np.cumsum([len(prior) for prior in priors])).astype(np.int64)
     active = _active_terms(holds, group_of, first, len(target))
     prior = np.concatenate([np.zeros(1 + n_rules), *priors])
-    ridge = np.repeat([0.0, RULE_RIDGE, PRIOR_RIDGE], [1, n_rules, len(prior) - 1 - n_rules])
+    ridge = np.repeat([0.0, RULE_RIDGE, *ridges], [1, n_rules, *map(len, priors)])
     mean = float(np.average(target, weights=weight))
     coefficients = prior.copy()
     coefficients[0] = math.log(max(mean, 1e-12) / max(1 - mean, 1e-12))
