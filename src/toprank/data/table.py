@@ -212,14 +212,14 @@ class Table:
             return {}
         polars, native = self.frame.implementation.to_native_namespace(), self.frame.to_native()
         casts = [
-            polars.col(self._keys[i]).cast(polars.Enum(known), strict=False)
+            polars.col(self._keys[i]).cast(polars.Enum(known), strict=False).alias(str(i))
             for i, known in texts.items()
             if self.dtype(i) == nw.String
         ]
         out = {}
         for found in native.select(casts):  # all columns in one call, which runs in parallel
-            i = self.position[found.name]
-            if found.null_count() == native.get_column(found.name).null_count():
+            i = int(found.name)
+            if found.null_count() == native.get_column(self._keys[i]).null_count():
                 out[i] = found.to_physical().to_numpy()
         return out
 

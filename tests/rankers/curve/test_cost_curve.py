@@ -447,7 +447,7 @@ def test_predict_keeps_to_the_first_alerts(curve, table):
     is_first = curve.decision_function(X) >= selection.cut.threshold
     assert np.array_equal(curve.with_choice(selection).predict(X) == 1, is_called & is_first)
     assert is_called.sum() > (is_called & is_first).sum()
-    assert "the first of its" in str(selection)
+    assert "as ranked by the curve" in str(selection)
 
 
 def test_a_model_file_without_the_top_of_the_ranking_takes_whole_trees(curve):
