@@ -88,8 +88,9 @@ def row_contributions(tree: Tree, columns: Sequence[Column], X: np.ndarray) -> n
     """
     typical = typical_row(columns)
     out = feature_contributions(tree, X, typical)[0]
-    if isinstance(tree.scoring, LeafScorecard):
-        out += tree.scoring.points(X) - usual_points(tree.scoring, columns, typical)
+    card = tree.scoring.card
+    if card is not None:
+        out += card.points(X) - usual_points(card, columns, typical)
     return out
 
 

@@ -37,11 +37,12 @@ SMALL_WEIGHT = 1e-3
 
 def scorecard_features(scoring: Scoring, spread: np.ndarray | None = None) -> list[int]:
     """Return the features with points in a scorecard, by falling spread of their points, else in model order."""
-    if not isinstance(scoring, LeafScorecard):
+    card = scoring.card
+    if card is None:
         return []
-    used = (scoring.weight != 0) | (scoring.missing != 0) | (np.diff(scoring.step_at) > 0)
-    for feature in np.flatnonzero(np.diff(scoring.points_at)).tolist():
-        used[feature] |= bool(_category_points(scoring, feature).any())
+    used = (card.weight != 0) | (card.missing != 0) | (np.diff(card.step_at) > 0)
+    for feature in np.flatnonzero(np.diff(card.points_at)).tolist():
+        used[feature] |= bool(_category_points(card, feature).any())
     features = np.flatnonzero(used)
     if spread is not None:
         features = features[np.argsort(-spread[features], kind="stable")]
@@ -69,7 +70,7 @@ def scorecard_table(
     age None missing -0.1 nan
     sector catering category 1.0 nan
     """
-    rows = _card_rows(scoring, columns, spread) if isinstance(scoring, LeafScorecard) else []
+    rows = _card_rows(scoring.card, columns, spread) if scoring.card is not None else []
     names = ("column", "category", "counts", "points", "center")
     return {name: [row[i] for row in rows] for i, name in enumerate(names)}
 
@@ -117,13 +118,14 @@ def scorecard_lines(
       +0.5 per unit of age above 2.0; missing: -0.1
       sector = retail +0.0, catering +1.0; missing: +0.0
     """
-    if not isinstance(scoring, LeafScorecard):
+    card = scoring.card
+    if card is None:
         return []
     if detail.is_exact:
-        return [f"  {_exact_card_line(scoring, columns[f], f)}" for f in scorecard_features(scoring)]
-    features = scorecard_features(scoring, spread)
+        return [f"  {_exact_card_line(card, columns[f], f)}" for f in scorecard_features(card)]
+    features = scorecard_features(card, spread)
     most = CARD_CATEGORIES if max_columns is None else FEW_CATEGORIES
-    listed = [_card_line(scoring, columns[feature], feature, most) for feature in features[:max_columns]]
+    listed = [_card_line(card, columns[feature], feature, most) for feature in features[:max_columns]]
     if len(features) > len(listed):
         n_others = len(features) - len(listed)
         listed.append(f"and {plural(n_others, 'column')} that count{'s' if n_others == 1 else ''} less")
@@ -132,7 +134,7 @@ def scorecard_lines(
 
 def scorecard_summary(scoring: Scoring, columns: Sequence[Column], spread: np.ndarray | None = None) -> str:
     """Return the columns of a scorecard in words: scorecard of 2 columns: age, sector. Empty without a scorecard."""
-    if not isinstance(scoring, LeafScorecard):
+    if scoring.card is None:
         return ""
     names = [one_line(columns[feature].name) for feature in scorecard_features(scoring, spread)]
     if not names:
@@ -169,7 +171,7 @@ def scorecard_shares(scoring: Scoring, spread: np.ndarray | None) -> list[float]
     >>> scorecard_shares(card, np.array([0.6, 0.2]))
     [0.75, 0.25]
     """
-    if not isinstance(scoring, LeafScorecard) or spread is None or not spread.sum() > 0:
+    if scoring.card is None or spread is None or not spread.sum() > 0:
         return None
     return [round(float(share), 12) for share in spread / spread.sum()]
 

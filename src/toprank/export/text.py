@@ -16,7 +16,6 @@ from toprank.explain.rules import LeafRule, Rule
 from toprank.explain.walk import TreeWalk, Visit, passed_up
 from toprank.export.scorecard import CARD_TITLE, WIDTH, hides_points, scorecard_features, scorecard_lines
 from toprank.tree.columns import Column
-from toprank.tree.scoring import LeafScorecard, Scoring, Votes
 from toprank.tree.structure import Tree
 from toprank.words.counts import count, plural
 from toprank.words.numbers import hit_rate_text, lift_text, number_text, percent_text
@@ -92,24 +91,22 @@ def to_text(
     if card:
         lines += ["", f"{CARD_TITLE}:", *card]
     if exact:
-        return "\n".join([*lines, *_vote_lines(tree.scoring)])
+        return "\n".join([*lines, *_vote_lines(tree.scoring.vote_decay)])
     asked = np.flatnonzero(~tree.is_leaf & drawing.is_shown).tolist()
-    scoring = tree.scoring
-    is_card_cut = isinstance(scoring, LeafScorecard) and any(
-        hides_points(scoring, columns[f], f) for f in scorecard_features(scoring)
-    )
+    own = tree.scoring.card
+    is_card_cut = own is not None and any(hides_points(own, columns[f], f) for f in scorecard_features(own))
     parts = [*shortenings(tree, columns, asked), *(["scorecard"] if is_card_cut else [])]
     return "\n".join([*lines, *shortened_lines(parts)])
 
 
-def _vote_lines(scoring: Scoring) -> list[str]:
+def _vote_lines(decay: float | None) -> list[str]:
     """Return the last lines of an exact text if all leaves vote."""
-    if not isinstance(scoring, Votes):
+    if decay is None:
         return []
-    weight = EXACT.number(scoring.decay)
     return [
         "",
-        f"A score is the mean rate of all leaves; a leaf weighs {weight} to the power of the conditions broken.",
+        f"A score is the mean rate of all leaves; a leaf weighs {EXACT.number(decay)} to the power of the conditions "
+        "broken.",
     ]
 
 

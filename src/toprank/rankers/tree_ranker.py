@@ -97,8 +97,8 @@ class TreeRanker(OneTree, BinnedRanker):
         score, leaf = self.tree_.scores_and_leaves(data.X, threads)
         self._training_leaf = leaf
         self.path_counts_ = count_paths(self.tree_, data.X, data.weight, leaf=leaf)  # how leaves are usually reached
-        card = self.tree_.scoring
-        self._points_spread = points_spread(card, data) if isinstance(card, LeafScorecard) else None
+        card = self.tree_.scoring.card
+        self._points_spread = None if card is None else points_spread(card, data)
         self._covers = None
         self._leaf_rows = None if self._is_prepared else LeafRows.draw(self.tree_, data.X, leaf, data.weight)
         return slice(None), score
@@ -289,7 +289,7 @@ class TreeRanker(OneTree, BinnedRanker):
 
     @property
     def _has_scorecard(self) -> bool:
-        return isinstance(self.tree_.scoring, LeafScorecard)
+        return self.tree_.scoring.card is not None
 
     @property
     def _card_shares(self) -> list[float] | None:
@@ -408,15 +408,15 @@ def leaf_rates(tree: Tree, rates: HitRates, score: np.ndarray, leaf: np.ndarray,
     return np.column_stack((rate, np.array(ends)))
 
 
-def points_spread(scoring: LeafScorecard, data: BinnedCases) -> np.ndarray:
+def points_spread(card: LeafScorecard, data: BinnedCases) -> np.ndarray:
     """Return the standard deviation of each column's scorecard points over the training rows, float64 (n_features,).
 
     For a number that is never missing: weight times the spread of the column.
     """
     rows = data.sample(SPREAD_ROWS)
     weight = None if data.weight is None else integer_weights(data.is_positive, data.weight).total[rows]
-    out = np.zeros(len(scoring.weight))
-    for f in scorecard_features(scoring):
-        points = scoring.one_column(f).total(data.X[rows, f : f + 1])
+    out = np.zeros(len(card.weight))
+    for f in scorecard_features(card):
+        points = card.one_column(f).total(data.X[rows, f : f + 1])
         out[f] = center_and_spread(*distinct_values(points, weight))[1]
     return out

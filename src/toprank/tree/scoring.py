@@ -93,6 +93,16 @@ class Scoring(ABC):
     def finish(self, tree: Tree, block: np.ndarray, leaf: np.ndarray, out: np.ndarray) -> None:
         """Write the scores of rows with known leaf nodes; `out` holds their margins if there are units."""
 
+    @property
+    def vote_decay(self) -> float | None:
+        """Weight that a leaf keeps per broken condition if all leaves vote; None if a row's own leaf decides."""
+        return None
+
+    @property
+    def card(self) -> LeafScorecard | None:
+        """The scorecard whose points order the rows of a leaf; None without one."""
+        return None
+
     def points(self, X: np.ndarray) -> np.ndarray:
         """Points of each value of X, float64 of X's shape; all 0 if values have none."""
         return np.zeros(X.shape)
@@ -121,6 +131,10 @@ class Scoring(ABC):
     def _rules(self, n_features: int) -> Iterator[Rule]:
         """Whether each invariant holds, and its text; a rule may rely on the rules before it."""
         yield True, "checked"
+
+    def column_rules(self, n_categories: np.ndarray) -> Iterator[Rule]:
+        """Whether it fits columns with so many categories, 0 for numbers: rules of a checked tree, and their texts."""
+        yield from ()
 
 
 @dataclass(frozen=True, eq=False)
@@ -210,6 +224,11 @@ class LeafScorecard(Scoring):
         super().__post_init__()
 
     @property
+    def card(self) -> LeafScorecard:
+        """The scorecard itself."""
+        return self
+
+    @property
     def arrays(self) -> tuple[np.ndarray, ...]:
         """The arrays for kernels, in their order."""
         return tuple(self._values().values())
@@ -278,6 +297,12 @@ class LeafScorecard(Scoring):
         yield at.shape == (n_features + 1,) and at[0] == 0 and rises(at), "consistent in its steps"
         yield self.step_above.shape == self.step_points.shape == (at[-1],), "consistent in its steps"
 
+    def column_rules(self, n_categories: np.ndarray) -> Iterator[Rule]:
+        """Points belong to the categories of their column, and steps to numbers."""
+        n_points, n_steps = (at[1:] - at[:-1] for at in (self.points_at, self.step_at))
+        yield np.all((n_points == 0) | (n_points == n_categories)), "gives points to categories that its column lacks"
+        yield not n_steps[n_categories > 0].any(), "has steps for categories"
+
 
 @dataclass(frozen=True, eq=False)
 class Votes(Scoring):
@@ -293,6 +318,11 @@ class Votes(Scoring):
     stays_inside = False
     shown = "rate"
     decay: float = 0.0
+
+    @property
+    def vote_decay(self) -> float:
+        """Weight that a leaf keeps per broken condition."""
+        return self.decay
 
     def finish(self, tree: Tree, block: np.ndarray, leaf: np.ndarray, out: np.ndarray) -> None:
         """Write the mean rate of all leaves, weighted by how nearly the row reaches them."""

@@ -19,7 +19,7 @@ from toprank._core.traverse import walk
 from toprank.errors import InputError
 from toprank.tree.bin_mapper import as_block, row_blocks
 from toprank.tree.columns import Column
-from toprank.tree.scoring import NO_MARGIN, LeafScorecard, Margin, Scoring, Ties, Votes, rises, scoring_from, squash
+from toprank.tree.scoring import NO_MARGIN, Margin, Scoring, Ties, rises, scoring_from, squash
 
 DTYPES: dict[str, Any] = {
     "kind": np.uint8, "feature": NODE, "threshold": np.float64, "left": NODE, "right": NODE, "missing_left": np.uint8,
@@ -316,10 +316,7 @@ def _column_rules(tree: Tree, columns: Sequence[Column]) -> Iterator[tuple[bool 
     code, weighed = tree.oblique_code, n_categories[tree.oblique_feature]
     fits = np.where(code < 0, weighed == 0, code < weighed)
     yield bool(np.all(fits)), "weighs a category of a number, or one that its column lacks"
-    if isinstance(tree.scoring, LeafScorecard):
-        n_points, n_steps = (at[1:] - at[:-1] for at in (tree.scoring.points_at, tree.scoring.step_at))
-        yield np.all((n_points == 0) | (n_points == n_categories)), "gives points to categories that its column lacks"
-        yield not n_steps[n_categories > 0].any(), "has steps for categories"
+    yield from tree.scoring.column_rules(n_categories)
 
 
 def _rules(tree: Tree) -> Iterator[tuple[bool | np.bool, str]]:
@@ -382,4 +379,4 @@ def _rules(tree: Tree) -> Iterator[tuple[bool | np.bool, str]]:
     room = 1.0 / len(positions) - 1e-9 if tree.scoring.stays_inside else 0.0
     yield np.all(step[is_next] > room), "has decreasing scores along the leaf order, with room inside leaves"
     is_tree = len(np.unique(children)) == len(children)
-    yield is_tree or not isinstance(tree.scoring, Votes), "has one parent per node if all leaves vote"
+    yield is_tree or tree.scoring.vote_decay is None, "has one parent per node if all leaves vote"

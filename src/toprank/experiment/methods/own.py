@@ -38,7 +38,6 @@ from toprank.rankers.points.card import Card
 from toprank.rankers.points.red_flags import RedFlags
 from toprank.rankers.points.scorecard import Scorecard
 from toprank.rankers.points.scorecard_tree import ScorecardTree
-from toprank.tree.scoring import LeafScorecard
 
 DEPTHS = {"max_depth": (1, 2, 4), "leaf_depth": (2, 3, 4)}
 PAPER_DEPTHS = tuple(range(2, 11))
@@ -81,7 +80,7 @@ def size_of_ranker(ranker: Any) -> tuple[int, str]:
     tree = ranker.path_[ranker.base_point_].tree.tree_ if hasattr(ranker, "path_") else ranker.tree_
     n_terms = np.diff(tree.oblique_at)[~tree.is_leaf]
     n_conditions = int(np.maximum(n_terms, 1).sum())
-    n_coefficients = tree.scoring.n_coefficients if isinstance(tree.scoring, LeafScorecard) else 0
+    n_coefficients = 0 if tree.scoring.card is None else tree.scoring.card.n_coefficients
     if not n_coefficients:
         return n_conditions, "conditions"
     if not n_conditions:

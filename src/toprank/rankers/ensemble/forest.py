@@ -25,7 +25,7 @@ from toprank.rankers.progress import progress
 from toprank.rankers.unseen import OUT_OF_BAG, HeldOut, Unseen, held_out_folds
 from toprank.tree.grower import FeatureSampler, columns_wanted
 from toprank.tree.meta.meta_tree import MetaTree
-from toprank.tree.scoring import LeafScorecard, Scoring
+from toprank.tree.scoring import Scoring
 from toprank.tree.structure import Tree
 
 BLOCK_VOTES = 2**20
@@ -250,12 +250,12 @@ class Forest(Ensemble):
         """
         fit = partial(fit_leaf_score, self.leaf_score, data, C=self.logistic_C, categories=category_search(self))
         scoring = fit(data.weight)
-        if not isinstance(scoring, LeafScorecard):
+        if scoring.card is None:
             return scoring, None
-        points = scoring.total(data.X)
+        points = scoring.card.total(data.X)
         for fold in held_out_folds(data, CARD_FOLDS, 0, len(data.X)) if self.bootstrap else ():
-            other = fit(fold.inside_weight)
-            assert isinstance(other, LeafScorecard)
+            other = fit(fold.inside_weight).card
+            assert other is not None
             points[fold.held_out] = other.total(data.X[fold.held_out])
         return scoring, points
 
@@ -300,8 +300,8 @@ class Forest(Ensemble):
 
     def _points(self, matrix: np.ndarray) -> np.ndarray | None:
         """Return the points of rows on the shared scorecard; None without one."""
-        scoring = self.trees_[0].scoring
-        return scoring.total(matrix) if isinstance(scoring, LeafScorecard) else None
+        card = self.trees_[0].scoring.card
+        return None if card is None else card.total(matrix)
 
     # --- files and text -----------------------------------------------------------------------------------------
 

@@ -192,7 +192,7 @@ class RankingTree(TreeRanker):
                 "instead."
             )
         matrix = self._encode(X)
-        if isinstance(self.tree_.scoring, Votes):
+        if self.tree_.scoring.vote_decay is not None:
             return self._vote_in_stages(matrix, stages)
         with Threads(resolve_n_jobs(self.n_jobs)) as threads:
             return stages.scores(self.tree_, matrix, threads)

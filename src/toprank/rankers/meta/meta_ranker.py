@@ -38,7 +38,7 @@ from toprank.rankers.unseen import (
 )
 from toprank.tree.meta.meta_tree import MetaTree
 from toprank.tree.meta.stages import Stages
-from toprank.tree.scoring import LeafScorecard, Scoring
+from toprank.tree.scoring import Scoring
 
 
 @dataclass(frozen=True)
@@ -167,8 +167,8 @@ class MetaRanker(TreeRanker):
     def _held_out_scores(self, data: BinnedCases, fold: Fold, trees: list[Any]) -> list[float]:
         """Return the measure on the held-out rows of a fold for each tree."""
         rows, done = fold.held_out, {}
-        X, scoring = data.X[rows], trees[0].scoring
-        points = scoring.total(X) if isinstance(scoring, LeafScorecard) else None  # the same for all sizes of the tree
+        X, card = data.X[rows], trees[0].scoring.card
+        points = None if card is None else card.total(X)  # the same for all sizes of the tree
         for tree in trees:
             if id(tree) not in done:
                 with_points = points is not None
