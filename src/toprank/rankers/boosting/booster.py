@@ -15,6 +15,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from toprank._compat import Interval
+from toprank._core.interrupts import interrupts_held_back
 from toprank._core.threads import Threads, resolve_n_jobs
 from toprank.data.cases import Cases
 from toprank.errors import InputError
@@ -175,7 +176,7 @@ def check_device(device: str) -> None:
         raise InputError(f"device is {device!r}, expected 'cpu', 'cuda' or 'cuda:0'. Hint: the default is 'cpu'.")
     xgboost = import_xgboost()
     try:
-        with warnings.catch_warnings():
+        with warnings.catch_warnings(), interrupts_held_back():
             warnings.simplefilter("ignore")  # XGBoost takes the CPU instead, and says so now and then
             table = xgboost.QuantileDMatrix(np.array([[0.0], [1.0]], np.float32))
             probe = xgboost.Booster({"device": device, "tree_method": "hist", "verbosity": 0}, [table])
