@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from numbers import Integral, Real
 from typing import Any, Protocol, TypeVar
 
@@ -171,7 +172,7 @@ class AdditiveRanker(Ranker):
         self._finish(lambda: self._take(growing))
 
     def _set_cutoff(self, data: Any, threads: Threads, unseen: Unseen | None) -> None:
-        self._finish(lambda: super(AdditiveRanker, self)._set_cutoff(data, threads, unseen))
+        self._finish(partial(super()._set_cutoff, data, threads, unseen))
 
     def _take(self, growing: Any) -> None:
         """Keep what has grown."""

@@ -207,7 +207,8 @@ class SGBAP(WarmBooster):
         try:
             self.blend_ = 0.0
             plain = super()._follow_folds(data, folds, threads, f"{label} without the surrogate (2 of 2)")
-            if plain.average_precision >= found.average_precision:
+            gain = plain.average_precision - found.average_precision
+            if gain > 0 or (gain == 0 and plain.is_complete):
                 return plain
             is_complete = plain.is_complete
         except KeyboardInterrupt:  # with no round of its own that could be kept, or a second one
