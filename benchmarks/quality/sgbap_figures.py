@@ -1,12 +1,14 @@
 """Figures 3 and 4 of the SGBAP paper, remade: the surrogates of the toy, and fewer and fewer positives on pima.
 
     python benchmarks/quality/sgbap_figures.py toy [--write]
+    python benchmarks/quality/sgbap_figures.py rounds [--write]
     python benchmarks/quality/sgbap_figures.py imbalance --data ../shared/data [--runs 30] [--write]
 
 Figure 4, section 4.2: at each level, 2/3-1/3 splits; then the positives with the best mean rank among the test cases
 are taken out, for each method by itself, until the next share of positives is reached. Each method chooses its number
 of rounds by 5 folds of the training part; nothing else is tuned. Levels already done are kept in `--store` and not run
-again. `--write` stores tables and plots in docs/results/sgbap.
+again. `rounds` is not in the paper: the learning curve of a fit to simulated data. `--write` stores tables and plots in
+docs/results/sgbap.
 """
 
 from __future__ import annotations
@@ -22,8 +24,9 @@ from sklearn.model_selection import train_test_split
 
 from tables import load_table
 from toprank import SGBAP, LambdaMART, LogisticBoost, RankBoost
+from toprank.datasets import make_audit
 from toprank.metrics import average_precision, precision_at_k
-from toprank.plots import ImbalanceDisplay, save_figure
+from toprank.plots import ImbalanceDisplay, LearningCurveDisplay, save_figure
 from toprank.rankers.boosting.losses import ExponentialAP, Loss, SigmoidAP
 
 OUT = Path(__file__).parents[2] / "docs" / "results" / "sgbap"
@@ -68,6 +71,16 @@ def draw_toy(path: Path | None) -> None:
         figure.suptitle("Both surrogates are lowest where the average precision is highest: theta_1 > 0")
         path.parent.mkdir(parents=True, exist_ok=True)
         save_figure(figure, path)
+
+
+def draw_rounds(path: Path | None) -> None:
+    """Print how many rounds held-out cases choose; draw their average precision after each round."""
+    data = make_audit(10_000, random_state=0)
+    model = SGBAP(random_state=0, n_jobs=-1).fit(data.X, data.y)
+    display = LearningCurveDisplay.from_estimator(model)
+    print(f"held-out cases are ranked best after {display.chosen} rounds; the last fit has {model.n_rounds_}")
+    if path is not None:
+        save_figure(display.plot().figure_, path)
 
 
 def run_level(X: Any, y: np.ndarray, make: Callable[[int], Any], n_runs: int) -> tuple[list[float], list[float], Any]:
@@ -120,7 +133,7 @@ def run_imbalance(folder: Path, n_runs: int, store: Path) -> dict[str, dict[str,
 def main() -> None:
     """Print the figures, and store them with --write."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n", 1)[0])
-    parser.add_argument("figure", choices=["toy", "imbalance"])
+    parser.add_argument("figure", choices=["toy", "rounds", "imbalance"])
     parser.add_argument("--data", type=Path, default=Path("../shared/data"))
     parser.add_argument("--runs", type=int, default=30)
     parser.add_argument("--store", type=Path, default=Path("sgbap-imbalance.json"))
@@ -128,6 +141,9 @@ def main() -> None:
     given = parser.parse_args()
     if given.figure == "toy":
         draw_toy(OUT / "figure_3.png" if given.write else None)
+        return
+    if given.figure == "rounds":
+        draw_rounds(OUT / "learning_curve.png" if given.write else None)
         return
     found = run_imbalance(given.data, given.runs, given.store)
     print("| share of positives | " + " | ".join(METHODS) + " |\n|---:|" + "---:|" * len(METHODS))

@@ -8,7 +8,7 @@ import threading
 
 import pytest
 
-from toprank._core.interrupts import interrupts_held_back
+from toprank._core.interrupts import first_interrupt_dropped, interrupts_held_back
 
 
 def press_ctrl_c():
@@ -51,12 +51,24 @@ def test_blocks_may_be_nested():
     assert done == ["outer work"]
 
 
+def test_the_first_interrupt_is_dropped_and_the_second_one_is_not():
+    handler = signal.getsignal(signal.SIGINT)
+    with first_interrupt_dropped() as dropped:
+        assert not dropped
+        press_ctrl_c()
+        assert dropped
+        with pytest.raises(KeyboardInterrupt):
+            press_ctrl_c()
+    assert signal.getsignal(signal.SIGINT) is handler
+
+
 def test_a_program_that_ignores_interrupts_still_does():
     given = signal.signal(signal.SIGINT, signal.SIG_IGN)
     try:
-        with interrupts_held_back():
+        with interrupts_held_back(), first_interrupt_dropped() as dropped:
             assert signal.getsignal(signal.SIGINT) is signal.SIG_IGN
             press_ctrl_c()
+        assert not dropped
     finally:
         signal.signal(signal.SIGINT, given)
 

@@ -79,12 +79,12 @@ def test_rows_are_drawn_by_their_lot(rows, share):
 def test_single_precision_is_that_of_numpy(rows):
     rng = np.random.default_rng(1)
     _, weight, is_positive = rows
-    rate, factor = rng.random(N, np.float32), np.float32(0.37)
+    rate, rest, factor = rng.random(N, np.float32), rng.random(N, np.float32), np.float32(0.37)
     own = (3.3 * weight).astype(np.float32)
     gradient, curvature = np.empty(N, np.float32), np.empty(N, np.float32)
-    logistic_slopes(rate, 3.3 * weight, is_positive, gradient, curvature)
-    assert np.array_equal(gradient, own * (rate - is_positive))
-    assert np.array_equal(curvature, own * (rate * (1 - rate)))
+    logistic_slopes(rate, rest, 3.3 * weight, is_positive, gradient, curvature)
+    assert np.array_equal(gradient, own * np.where(is_positive, -rest, rate))
+    assert np.array_equal(curvature, own * (rate * rest))
     total = gradient.copy()
     add_scaled(total, factor, curvature)
     assert np.array_equal(total, gradient + factor * curvature)

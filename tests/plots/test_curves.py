@@ -39,6 +39,6 @@ def test_all_is_inside_and_nothing_overlaps(model):
 
 def test_a_model_without_a_curve_is_refused():
     X, y = make_cases(200)
-    for other in (MetaAP(cv=0).fit(X, y), SGBAP(n_estimators=2, cv=0).fit(X, y)):
-        with pytest.raises(InputError, match="no learning curve"):
-            LearningCurveDisplay.from_estimator(other)
+    for other, why in ((MetaAP(cv=0), r"\."), (SGBAP(n_estimators=2, cv=0), r": it was fitted with cv=0\.")):
+        with pytest.raises(InputError, match=f"no learning curve{why} Hint"):
+            LearningCurveDisplay.from_estimator(other.fit(X, y))

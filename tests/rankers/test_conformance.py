@@ -98,6 +98,7 @@ RELATIVES = [
 """Other classes of these families, which add parameters and their own part of `fit`: the checks of those alone."""
 
 
+@pytest.mark.filterwarnings("ignore:No tree found a split")  # tables of a few rows
 @pytest.mark.parametrize(
     ("estimator", "check"),
     [

@@ -120,16 +120,16 @@ def signed_shares(values, per_negative, per_positive, bound, is_positive, gradie
 
 
 @kernel
-def logistic_slopes(rate, weight, is_positive, gradient, curvature):
-    """Write the derivatives of the logistic loss, given the rates that the scores stand for.
+def logistic_slopes(rate, rest, weight, is_positive, gradient, curvature):
+    """Write the derivatives of the logistic loss, given the rates that the scores stand for, and 1 minus the rates.
 
-    Pre:  rate float32 (n,); weight float64 (n,); is_positive bool (n,).
+    Pre:  rate, rest float32 (n,); weight float64 (n,); is_positive bool (n,).
     Post: gradient, curvature float32 (n,).
     """
     for i in range(rate.shape[0]):
         own = np.float32(weight[i])
-        gradient[i] = own * (rate[i] - np.float32(is_positive[i]))
-        curvature[i] = own * (rate[i] * (np.float32(1.0) - rate[i]))
+        gradient[i] = own * (-rest[i] if is_positive[i] else rate[i])
+        curvature[i] = own * (rate[i] * rest[i])
 
 
 @kernel

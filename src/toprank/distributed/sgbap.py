@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import replace
 from typing import Any, Self
 
@@ -32,7 +31,7 @@ from toprank.distributed.partitions import (
 from toprank.distributed.training import Fit, reference_rows
 from toprank.errors import InputError, InputTypeError
 from toprank.metrics import average_precision
-from toprank.rankers.boosting.additive_ranker import COVER_ROWS
+from toprank.rankers.boosting.additive_ranker import COVER_ROWS, TREES_SO_FAR
 from toprank.rankers.boosting.booster import feature_types
 from toprank.rankers.boosting.rounds import import_xgboost
 from toprank.rankers.boosting.sgbap import SGBAP as LocalSGBAP
@@ -158,11 +157,11 @@ class SGBAP(LocalSGBAP):
             found = interrupt.args[0] if interrupt.args else None
             if self.on_interrupt != "keep" or found is None:
                 raise
-            warnings.warn("the last fit was interrupted: the model has the trees grown so far.", stacklevel=2)
+            warn_caller(TREES_SO_FAR)
         finally:
             line.close()
         assert found is not None
-        self._take_json(found)
+        self._finish(lambda: self._take_json(found))
 
     def _score_training_rows(self, data: Any, threads: Threads) -> tuple[slice | np.ndarray, np.ndarray]:
         trees = data.parts.client.scatter(self.trees_, hash=False)

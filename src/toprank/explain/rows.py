@@ -294,8 +294,8 @@ def _with_the_rest(steps: Sequence[Step]) -> list[Step]:
     """Return the steps that show digits, and one for all others, in which contributions keep their sum."""
     shown = [step for step in steps if abs(step.contribution) >= LEAST_SHOWN]
     rest = [step.contribution for step in steps if abs(step.contribution) < LEAST_SHOWN]
-    more = [Step("", None, sum(rest), plural(len(rest), "other column"))] if rest else []
-    return shown + more
+    total = sum(rest) if abs(sum(rest)) >= LEAST_SHOWN else 0.0  # no "-0.00"
+    return [*shown, Step("", None, total, plural(len(rest), "other column"))] if rest else shown
 
 
 def explain_votes(

@@ -45,6 +45,7 @@ from toprank.plots.style import (
     write_title,
 )
 from toprank.rankers.boosting.additive_ranker import best_round
+from toprank.rankers.unseen import has_folds
 from toprank.words.counts import plural
 
 if TYPE_CHECKING:
@@ -450,8 +451,9 @@ class LearningCurveDisplay(Display):
         """Display of a fitted booster, such as `SGBAP`; it needs the folds of `cv`."""
         curve = getattr(model, "learning_curve_", None)
         if not curve:
+            why = "" if curve is None or has_folds(model.cv) else ": it was fitted with cv=0"
             raise InputError(
-                f"{type(model).__name__} has no learning curve. Hint: fit a booster such as SGBAP, with cv=5."
+                f"{type(model).__name__} has no learning curve{why}. Hint: fit a booster such as SGBAP, with cv=5."
             )
         k = "positives" if model.budget_ is None else "budget"
         values = {"average precision": curve["average_precision"], f"precision at k = {k}": curve["precision_at_k"]}

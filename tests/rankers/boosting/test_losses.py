@@ -147,6 +147,16 @@ def test_both_surrogates_of_the_toy_are_lowest_where_average_precision_is_highes
     np.testing.assert_allclose(shifted, values, atol=1e-12)  # theta_0 changes nothing
 
 
+@pytest.mark.parametrize("score", [9.5, 10.5, 20.0, 60.0])
+def test_logistic_slopes_are_exact_where_rates_are_nearly_1(score):
+    """In single precision the rate is 1, and 1 minus the rate was 0: trees of heavy positives could not split."""
+    weight = np.array([1e9, 1.0])
+    slopes = Logistic().slopes(np.array([score, -score]), np.array([True, False]), weight)
+    miss = weight / (1 + np.exp(np.float64(score)))
+    np.testing.assert_allclose(slopes.gradient, [-miss[0], miss[1]], rtol=1e-3)
+    np.testing.assert_allclose(slopes.curvature, miss, rtol=1e-3)
+
+
 def test_a_blend_gives_each_loss_its_share_of_the_curvature():
     score, is_positive, weight = some_scores(100, 6)
     plain = Logistic().slopes(score, is_positive, weight)

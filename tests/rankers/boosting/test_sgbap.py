@@ -1,13 +1,14 @@
 """SGBAP: XGBoost's trees with our scores, rounds by folds, reasons that add up, interruptions."""
 
 import math
+import signal
 
 import numpy as np
 import pytest
 import xgboost
 
 from ranker_cases import make_cases
-from toprank import SGBAP, InputError, load
+from toprank import SGBAP, InputError, LambdaMART, LogisticBoost, RankBoost, load
 from toprank.datasets import make_audit
 from toprank.metrics import average_precision, precision_at_k
 from toprank.rankers.boosting import booster, rounds
@@ -15,6 +16,7 @@ from toprank.rankers.boosting.additive_ranker import FoldRun, best_round
 from toprank.rankers.boosting.losses import ExponentialAP, SigmoidAP, Slopes
 from toprank.rankers.boosting.rounds import Rounds, in_fixed_point
 from toprank.rankers.boosting.xgboost_trees import largest_below, trees_from_json
+from toprank.tree.additive import AdditiveTrees
 
 QUICK = {"n_estimators": 12, "warm_up": 4, "learning_rate": 0.2, "random_state": 0}
 
@@ -225,6 +227,9 @@ def test_a_progress_line_tells_the_average_precision(audit, capsys):
     shown = capsys.readouterr().err
     assert "average precision 0." in shown
     assert "s left" in shown
+    passes = ("folds (1 of 2) [", "folds without the surrogate (2 of 2) [", "trees [")
+    places = [shown.index(label) for label in passes]
+    assert places == sorted(places)
 
 
 class StopsAfter:
@@ -309,6 +314,129 @@ def test_an_interrupt_while_folds_are_read_off_keeps_them(audit, monkeypatch):
     assert model.rates_.is_for_new_cases
 
 
+def press_ctrl_c():
+    signal.raise_signal(signal.SIGINT)
+
+
+@pytest.mark.parametrize("on_interrupt", ["raise", "keep"])
+def test_an_interrupt_while_a_table_of_xgboost_is_built_is_not_lost(audit, monkeypatch, on_interrupt):
+    """XGBoost asks for rows in a callback, which swallowed the interrupt: the fit ended with an XGBoostError."""
+    ask, n_asked = xgboost.data.SingleBatchInternalIter.next, []
+
+    def interrupted(self, *args):
+        n_asked.append(1)
+        if len(n_asked) == n_before:
+            press_ctrl_c()
+        return ask(self, *args)
+
+    n_before = 0
+    monkeypatch.setattr(xgboost.data.SingleBatchInternalIter, "next", interrupted)
+    settings = {"cv": 2, "on_interrupt": on_interrupt, **QUICK}
+    expected = SGBAP(**settings).fit(audit.X, audit.y)
+    n_all = len(n_asked)
+    for n_before in (1, n_all - 1):  # in the first fold, in the last fit
+        n_asked.clear()
+        if on_interrupt == "raise" or n_before == 1:
+            with pytest.raises(KeyboardInterrupt):
+                SGBAP(**settings).fit(audit.X, audit.y)
+        else:
+            with pytest.warns(UserWarning, match="interrupted after its folds"):
+                model = SGBAP(**settings).fit(audit.X, audit.y)
+            assert model._json == expected._json
+
+
+@pytest.mark.parametrize("ranker", [SGBAP, RankBoost], ids=lambda ranker: ranker.__name__)
+@pytest.mark.parametrize("step", ["_take", "_set_cutoff"])
+def test_an_interrupt_after_the_last_tree_leaves_the_model_complete(audit, monkeypatch, ranker, step):
+    """Ctrl-C while trees were converted or training rows scored lost all of them, although they were to be kept."""
+    settings = {"n_estimators": 5, "cv": 0}
+    expected = ranker(**settings).fit(audit.X, audit.y).decision_function(audit.X)
+    owner = ranker if step == "_take" else AdditiveTrees
+    name = step if step == "_take" else "decision_function"
+    work = getattr(owner, name)
+
+    def interrupted(*args):
+        for _ in range(n_presses):
+            press_ctrl_c()
+        return work(*args)
+
+    n_presses = 1
+    monkeypatch.setattr(owner, name, interrupted)
+    with pytest.warns(UserWarning, match="after its last tree: the model is complete") as caught:
+        model = ranker(on_interrupt="keep", **settings).fit(audit.X, audit.y)
+    assert [warning.filename for warning in caught] == [__file__]
+    with pytest.raises(KeyboardInterrupt):
+        ranker(**settings).fit(audit.X, audit.y)
+    n_presses = 2
+    with pytest.raises(KeyboardInterrupt):
+        ranker(on_interrupt="keep", **settings).fit(audit.X, audit.y)
+    n_presses = 0
+    assert np.array_equal(model.decision_function(audit.X), expected)
+
+
+def test_an_interrupted_second_pass_that_is_worse_leaves_those_of_the_first(audit, monkeypatch):
+    """The warning said that the number of trees is the best so far, but it was that of the complete first pass."""
+    complete = SGBAP(cv=2, blend=0.8, **QUICK).fit(audit.X, audit.y)
+    StopsAfter(monkeypatch, 2 * 12 + 2)  # the second round of the second pass
+    with pytest.warns(UserWarning, match="without the surrogate were interrupted") as caught:
+        model = SGBAP(cv=2, on_interrupt="keep", **QUICK).fit(audit.X, audit.y)
+    assert len(caught) == 1
+    assert caught[0].filename == __file__
+    assert model._json == complete._json
+    assert model.blend_ == 0.8
+
+
+def test_no_surrogate_is_claimed_where_all_rounds_are_warm_up(audit, tmp_path):
+    """Rounds of the warm-up lower the logistic loss: with few rounds, SGBAP is LogisticBoost, and says so."""
+    settings = {"n_estimators": 8, "cv": 2, "random_state": 0}
+    model, plain = SGBAP(**settings).fit(audit.X, audit.y), LogisticBoost(**settings).fit(audit.X, audit.y)
+    assert model._json == plain._json
+    assert (model.blend_, SGBAP(**settings | {"cv": 0}).fit(audit.X, audit.y).blend_) == (0.0, 0.0)
+    assert model._facts()["blend"] == "the logistic loss alone, chosen by folds"
+    model.save(tmp_path / "model.toprank")
+    assert load(tmp_path / "model.toprank").blend_ == 0.0
+
+
+def test_facts_name_the_warm_up(audit):
+    said = {blend: SGBAP(blend=blend, cv=0, **QUICK).fit(audit.X, audit.y)._facts()["blend"] for blend in (0.8, 1, 0)}
+    assert said[0.8] == (
+        "4 rounds of the logistic loss, then 0.8 of the surrogate of average precision and 0.2 of the logistic loss"
+    )
+    assert said[1] == "4 rounds of the logistic loss, then the surrogate of average precision alone"
+    assert said[0] == "the logistic loss alone"
+
+
+@pytest.mark.parametrize("ranker", [SGBAP, RankBoost], ids=lambda ranker: ranker.__name__)
+def test_a_model_without_a_split_says_so(ranker):
+    X, y = np.zeros((200, 2)), np.arange(200) % 10 == 0
+    with pytest.warns(UserWarning, match="No tree found a split") as caught:
+        ranker(n_estimators=3, cv=2).fit(X, y)
+    assert [warning.filename for warning in caught] == [__file__]
+
+
+@pytest.mark.parametrize("ranker", [SGBAP, LambdaMART], ids=lambda ranker: ranker.__name__)
+def test_weights_that_add_up_to_1_give_the_same_model(audit, ranker):
+    """XGBoost's penalties are in cases: weights of 1 / n left nothing to learn from."""
+    n = len(audit.y)
+    models = [ranker(n_estimators=8, cv=0).fit(audit.X, audit.y, weight) for weight in (None, np.full(n, 1 / n))]
+    scores = [model.decision_function(audit.X) for model in models]
+    np.testing.assert_allclose(scores[0], scores[1], atol=1e-5)
+
+
+def test_light_rows_change_the_weight_of_others_no_more_than_rows_of_weight_0():
+    X, is_positive = noisy_rows()
+    weight = np.where(np.arange(2000) < 1000, 1.0, 1e-9)
+    fits = [LogisticBoost(n_estimators=10, cv=0).fit(X.round(), is_positive, each) for each in (weight, weight.round())]
+    np.testing.assert_allclose(*[model.decision_function(X) for model in fits], atol=1e-4)
+
+
+def test_heavy_positives_can_be_ranked():
+    """Their rates were 1.0 in single precision, and no tree found a split."""
+    X, is_positive = noisy_rows()
+    model = LogisticBoost(n_estimators=20, cv=0).fit(X, is_positive, np.where(is_positive, 1e9, 1.0))
+    assert average_precision(is_positive, model.decision_function(X)) > 2 * is_positive.mean()
+
+
 @pytest.mark.parametrize(
     "text",
     [b"", b"{}", b"[]", b"\xff", b'{"learner": {"learner_model_param": {"base_score": "1"}}}',
@@ -332,7 +460,7 @@ def test_folds_choose_whether_the_surrogate_pays(seed):
     data = make_audit(1500, random_state=seed)
     fits = {blend: SGBAP(blend=blend, n_estimators=80, warm_up=10).fit(data.X, data.y) for blend in (0.8, 0.0, "auto")}
     best = {blend: model.learning_curve_["average_precision"].max() for blend, model in fits.items()}
-    chosen = 0.0 if best[0.0] > best[0.8] else 0.8
-    assert fits["auto"].blend_ == chosen
+    chosen = 0.0 if best[0.0] >= best[0.8] else 0.8
+    assert fits["auto"].blend_ == chosen if fits["auto"].n_rounds_ > 10 else 0.0
     assert best["auto"] == max(best[0.0], best[0.8])
     assert np.array_equal(fits["auto"].decision_function(data.X), fits[chosen].decision_function(data.X))

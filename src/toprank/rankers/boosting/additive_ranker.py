@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import warnings
 from abc import abstractmethod
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from numbers import Integral, Real
 from typing import Any, Protocol, TypeVar
 
@@ -14,11 +13,12 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from toprank._compat import Interval, StrOptions
+from toprank._core.interrupts import first_interrupt_dropped
 from toprank._core.threads import Threads, resolve_n_jobs
 from toprank.budget import cases_of_budget
 from toprank.data.cases import Cases
 from toprank.data.encoding import original_values
-from toprank.errors import InputError
+from toprank.errors import InputError, warn_caller
 from toprank.explain import Reason, VoteExplanation, explain_sums, sum_reasons
 from toprank.explain.rows import SUM
 from toprank.explain.values import Originals
@@ -147,28 +147,39 @@ class AdditiveRanker(Ranker):
         if folds:
             followed = self._follow_folds(data, folds, threads)
             n_rounds, unseen, self.learning_curve_ = followed.n_rounds, followed.unseen, followed.curve
+            if not followed.is_complete:
+                warn_caller(KEPT.format(plural(len(followed.curve["round"]), "round")))
             self._again_if_interrupted(lambda: self._grow(data, n_rounds, threads))
         else:
             self._grow(data, n_rounds, threads)
         rows = data.sample(COVER_ROWS)
-        self.trees_ = self.trees_.with_cover(data.X[rows], data.all_weights[rows])
+        self.trees_ = self._finish(lambda: self.trees_.with_cover(data.X[rows], data.all_weights[rows]))
+        if self.trees_.is_leaf.all() and not self._is_prepared:
+            warn_caller(NO_SPLIT)
         return unseen
 
     def _grow(self, data: Cases, n_rounds: int, threads: Threads) -> None:
         """Grow the final trees on all rows, and keep them."""
         weight = data.all_weights
         growing = self._start(data, np.flatnonzero(weight > 0), weight, threads)
-        with self._interruptible("The last fit", lambda: growing.n_rounds > 0):
+        try:
             for _ in progress(range(n_rounds), n_rounds, "trees", self.verbose > 0):
                 growing.step()
-        self._take(growing)
+        except KeyboardInterrupt:
+            if self.on_interrupt != "keep" or growing.n_rounds == 0:
+                raise
+            warn_caller(TREES_SO_FAR)
+        self._finish(lambda: self._take(growing))
+
+    def _set_cutoff(self, data: Any, threads: Threads, unseen: Unseen | None) -> None:
+        self._finish(partial(super()._set_cutoff, data, threads, unseen))
 
     def _take(self, growing: Any) -> None:
         """Keep what has grown."""
         self.trees_ = growing.trees()
 
-    def _follow_folds(self, data: Cases, folds: list[Fold], threads: Threads) -> Followed:
-        """Boost in all folds side by side until held-out cases gain nothing more."""
+    def _follow_folds(self, data: Cases, folds: list[Fold], threads: Threads, label: str = "folds") -> Followed:
+        """Boost in all folds side by side until held-out cases gain nothing more; `label` is that of the progress."""
         share = None
         if self.budget is not None:
             share = cases_of_budget(self.budget, self.n_cases_, self.n_positives_) / self.n_cases_
@@ -177,7 +188,7 @@ class AdditiveRanker(Ranker):
             for fold in folds
         ]
         patience = self.early_stopping_rounds or self.n_estimators
-        steps = progress(range(self.n_estimators), self.n_estimators, "folds", self.verbose > 0, lambda: note)
+        steps = progress(range(self.n_estimators), self.n_estimators, label, self.verbose > 0, lambda: note)
         note, is_complete = "", True
         try:
             for turn in steps:
@@ -192,7 +203,6 @@ class AdditiveRanker(Ranker):
         except KeyboardInterrupt:
             if self.on_interrupt != "keep" or min(len(run.precision) for run in runs) == 0:
                 raise
-            warnings.warn(KEPT.format(plural(min(len(run.precision) for run in runs), "round")), stacklevel=5)
             is_complete = False
         return self._again_if_interrupted(lambda: self._read_off(runs, is_complete))
 
@@ -213,15 +223,15 @@ class AdditiveRanker(Ranker):
         """The scores of encoded rows after so many rounds, as a function."""
         return growing.trees().first(n_rounds).decision_function
 
-    @contextmanager
-    def _interruptible(self, what: str, has_result: Callable[[], bool]) -> Iterator[None]:
-        """Let Ctrl-C end a part of the fit, if the rounds done so far are to be kept."""
-        try:
-            yield
-        except KeyboardInterrupt:
-            if self.on_interrupt != "keep" or not has_result():
-                raise
-            warnings.warn(f"{what} was interrupted: the model has the trees grown so far.", stacklevel=6)
+    def _finish(self, step: Callable[[], Result]) -> Result:
+        """Run a step that follows the last tree; drop the first Ctrl-C in it, if trees are to be kept."""
+        if self.on_interrupt != "keep":
+            return step()
+        with first_interrupt_dropped() as dropped:
+            result = step()
+        if dropped:
+            warn_caller(ALL_TREES)
+        return result
 
     def _again_if_interrupted(self, step: Callable[[], Result]) -> Result:
         """Run a step that follows finished rounds; repeat it once if Ctrl-C stopped it."""
@@ -230,7 +240,7 @@ class AdditiveRanker(Ranker):
         except KeyboardInterrupt:
             if self.on_interrupt != "keep":
                 raise
-            warnings.warn(AFTER_FOLDS, stacklevel=7)
+            warn_caller(AFTER_FOLDS)
         return step()
 
     # --- scoring and explaining ---------------------------------------------------------------------------------
@@ -320,6 +330,15 @@ def _curve_from(arrays: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
 AFTER_FOLDS = "The fit was interrupted after its folds: it continues with their results."
 
 KEPT = "The folds were interrupted after {}: the number of trees is the best so far. Ctrl-C again ends the last fit."
+
+TREES_SO_FAR = "The last fit was interrupted: the model has the trees grown so far."
+
+ALL_TREES = "The fit was interrupted after its last tree: the model is complete."
+
+NO_SPLIT = (
+    "No tree found a split, so all cases get the same score from the trees. Hint: look for constant columns, for a few "
+    "cases with nearly all of the weight, or for a subsample that leaves too few positives."
+)
 
 
 class FoldRun:

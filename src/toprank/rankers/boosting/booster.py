@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import math
 import warnings
 from abc import abstractmethod
+from dataclasses import replace
 from numbers import Integral, Real
 from typing import Any
 
@@ -12,6 +14,7 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from toprank._compat import Interval
+from toprank._core.interrupts import interrupts_held_back
 from toprank._core.threads import Threads, resolve_n_jobs
 from toprank.data.cases import Cases
 from toprank.errors import InputError
@@ -55,6 +58,7 @@ class Booster(AdditiveRanker):
     line_search = False
     _rounds: type[Rounds] = Rounds
     _json: bytes
+    _weight_unit = 1.0
 
     @abstractmethod
     def _loss_of(self, turn: int) -> Loss:
@@ -63,7 +67,11 @@ class Booster(AdditiveRanker):
     def _fit_model(self, data: Cases, threads: Threads) -> Unseen | None:
         import_xgboost()
         check_device(self.device)
-        return super()._fit_model(data, threads)
+        self._weight_unit = weight_unit(data.weight)
+        try:
+            return super()._fit_model(data, threads)
+        finally:
+            del self._weight_unit
 
     def _start(
         self, data: Any, rows: np.ndarray, weight: np.ndarray, threads: Threads, others: np.ndarray | None = None
@@ -79,13 +87,14 @@ class Booster(AdditiveRanker):
             "nthread": resolve_n_jobs(self.n_jobs), "max_bin": self.max_bin, "eta": self.learning_rate,
             "max_depth": self.max_depth, "reg_lambda": self.reg_lambda,
             # A handful of positives has little curvature in all, and trees should still grow.
-            "min_child_weight": min(self.min_child_weight, self.n_positives_ / FEW_POSITIVES),
+            "min_child_weight": min(self.min_child_weight, self.n_positives_ * self._weight_unit / FEW_POSITIVES),
             "colsample_bytree": self.colsample_bytree,
         }  # fmt: skip
+        settings = Settings(parameters, self._loss_of, self.subsample, seed, weight_unit=self._weight_unit)
         if not self.line_search:
-            return Settings(parameters, self._loss_of, self.subsample, seed)
+            return settings
         parameters |= {"eta": 1.0, "reg_lambda": 0.0}  # leaves are means of gradients, and steps are chosen
-        return Settings(parameters, self._loss_of, self.subsample, seed, True, self.learning_rate)
+        return replace(settings, line_search=True, shrinkage=self.learning_rate)
 
     def _take(self, growing: Any) -> None:
         self._take_json(growing.to_json())
@@ -122,6 +131,26 @@ class Booster(AdditiveRanker):
         self.trees_ = self.trees_.with_given_cover(cover).check()
 
 
+def weight_unit(weight: np.ndarray | None) -> float:
+    """What weights below 1 are multiplied by, so that the mean weight of a unit of weight is 1; never below 1.
+
+    The penalties of XGBoost are in cases. Weights that add up to 1 would leave nothing to learn from; weights of 1 or
+    more are copies of rows and stay as they are, whatever light rows there are besides.
+
+    Examples
+    --------
+    >>> weight_unit(np.full(8, 0.125)), weight_unit(np.array([1.0, 3.0, 1.0]))
+    (8.0, 1.0)
+    >>> round(weight_unit(np.array([1.0, 1.0, 1e-9, 1e-9])), 6)
+    1.0
+    """
+    if weight is None:
+        return 1.0
+    most = float(weight.max())
+    part = weight / most
+    return max(1.0, math.fsum(part) / math.fsum(part * part) / most)
+
+
 def feature_types(data: Cases) -> list[str]:
     """XGBoost's type of each column: "c" for categories, "q" for numbers and for bands, which are cut in order."""
     kinds = zip(data.is_categorical, data.columns, strict=True)
@@ -141,7 +170,7 @@ def check_device(device: str) -> None:
         raise InputError(f"device is {device!r}, expected 'cpu', 'cuda' or 'cuda:0'. Hint: the default is 'cpu'.")
     xgboost = import_xgboost()
     try:
-        with warnings.catch_warnings():
+        with warnings.catch_warnings(), interrupts_held_back():
             warnings.simplefilter("ignore")  # XGBoost takes the CPU instead, and says so now and then
             table = xgboost.QuantileDMatrix(np.array([[0.0], [1.0]], np.float32))
             probe = xgboost.Booster({"device": device, "tree_method": "hist", "verbosity": 0}, [table])

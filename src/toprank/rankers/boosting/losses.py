@@ -46,6 +46,9 @@ MAX_POINTS = 2**21
 REACH = 40.0
 """Scores that are this far apart, times alpha, count as infinitely far apart: the sigmoid is 0 or 1."""
 
+SURE = 10.0
+"""Log-odds above which 1 minus a rate is computed by itself: the rate, in single precision, is nearly or exactly 1."""
+
 
 class RowSums:
     """Sums over the rows of this process; `toprank.distributed` has one over all workers.
@@ -151,8 +154,14 @@ class Logistic(Loss):
         slopes = Slopes(np.empty(n, np.float32), np.empty(n, np.float32))
 
         def write(rows: slice) -> None:
-            rate = expit(score[rows].astype(np.float32))
-            logistic_slopes(rate, weight[rows], is_positive[rows], slopes.gradient[rows], slopes.curvature[rows])
+            log_odds = score[rows].astype(np.float32)
+            rate = expit(log_odds)
+            rest = 1 - rate
+            if log_odds.max() > SURE:
+                is_sure = log_odds > SURE
+                rest[is_sure] = expit(-log_odds[is_sure])
+            parts = weight[rows], is_positive[rows], slopes.gradient[rows], slopes.curvature[rows]
+            logistic_slopes(rate, rest, *parts)
 
         all_rows.over(n, write)
         return slopes

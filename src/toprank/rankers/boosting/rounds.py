@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from scipy.optimize import minimize_scalar
 
+from toprank._core.interrupts import interrupts_held_back
 from toprank._core.sampling import draw_rows
 from toprank._core.surrogates import to_fixed_point
 from toprank.errors import InputError
@@ -42,6 +43,8 @@ class Settings:
         the loss. False: Newton steps, with the bound on the curvature.
     shrinkage : float
         What the steps of the line search are multiplied by; XGBoost does that itself with Newton steps.
+    weight_unit : float
+        What weights are multiplied by: XGBoost's penalties are in cases (`weight_unit`).
     """
 
     parameters: dict[str, Any]
@@ -50,6 +53,7 @@ class Settings:
     seed: int
     line_search: bool = False
     shrinkage: float = 1.0
+    weight_unit: float = 1.0
 
 
 @dataclass(frozen=True)
@@ -79,9 +83,11 @@ class Rows:
         """The rows as XGBoost stores them; in the bins of another table, if one is given."""
         xgboost = import_xgboost()
         few = {"max_bin": parameters["max_bin"], "nthread": parameters["nthread"]}
-        return xgboost.QuantileDMatrix(
-            single_precision(self.X), feature_types=self.types, enable_categorical=True, ref=like or self.bins, **few
-        )
+        X = single_precision(self.X)
+        with interrupts_held_back():  # XGBoost asks for the rows in a callback, where Ctrl-C would be lost
+            return xgboost.QuantileDMatrix(
+                X, feature_types=self.types, enable_categorical=True, ref=like or self.bins, **few
+            )
 
 
 def import_xgboost() -> Any:
@@ -122,7 +128,7 @@ class Rounds:
         self._others = None if others is None else others.to_xgboost(settings.parameters, self._train)
         tables = [self._train] if self._others is None else [self._train, self._others]
         self._booster = import_xgboost().Booster(settings.parameters, tables)
-        self._is_positive, self._weight = rows.is_positive, rows.weight
+        self._is_positive, self._weight = rows.is_positive, rows.weight * settings.weight_unit
         self._pieces = pieces_of(rows.runs or [(0, len(rows.X))])
         sums = [all_rows.sum(self._weight[of_class]) for of_class in (self._is_positive, ~self._is_positive)]
         self._base = math.log(sums[0]) - math.log(sums[1]) if rows.margin is None else rows.margin

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import KW_ONLY, dataclass
 from numbers import Integral, Real
 from typing import Any, Self
@@ -12,12 +11,13 @@ import numpy as np
 from toprank._compat import HasMethods, Interval, StrOptions
 from toprank._core.threads import Threads
 from toprank.data.cases import Cases
-from toprank.errors import InputError
+from toprank.errors import InputError, warn_caller
 from toprank.rankers.boosting.additive_ranker import Followed
 from toprank.rankers.boosting.booster import BOOSTER_CONSTRAINTS
 from toprank.rankers.boosting.losses import Blend, ExponentialAP, Logistic, Loss, SigmoidAP
 from toprank.rankers.boosting.warm_booster import WarmBooster
 from toprank.rankers.unseen import Fold, Unseen
+from toprank.words.counts import plural
 
 BLEND = 0.8
 """Share of the surrogate where it pays."""
@@ -96,7 +96,7 @@ class SGBAP(WarmBooster):
     trees_ : AdditiveTrees
     n_rounds_ : int
     blend_ : float
-        The share of the surrogate that was used.
+        The share of the surrogate after the warm-up; 0 if the model has no more rounds than `warm_up`.
     init_ : estimator or None
         The fitted `init`.
     learning_curve_ : dict of arrays
@@ -180,30 +180,41 @@ class SGBAP(WarmBooster):
 
     def _fit_model(self, data: Cases, threads: Threads) -> Unseen | None:
         self.blend_ = self._given_blend()
-        return super()._fit_model(data, threads)
+        unseen = super()._fit_model(data, threads)
+        self.blend_ = self._used_blend()
+        return unseen
 
     def _given_blend(self) -> float:
         """The share of the surrogate before folds have their say."""
         return BLEND if isinstance(self.blend, str) else float(self.blend)
 
-    def _follow_folds(self, data: Cases, folds: list[Fold], threads: Threads) -> Followed:
+    def _used_blend(self) -> float:
+        """The share of the surrogate in the rounds of the model; 0 if all of them belong to the warm-up."""
+        return self.blend_ if self.n_rounds_ > self.warm_up else 0.0
+
+    def _follow_folds(self, data: Cases, folds: list[Fold], threads: Threads, label: str = "folds") -> Followed:
         """Boost with the surrogate and, if the folds are to choose, without it; keep what ranks held-out cases better.
 
         The surrogate learns from the top of the training ranking. Where the model is still far from the best that trees
         can do, it overfits, and the logistic loss gets further.
         """
-        found = super()._follow_folds(data, folds, threads)
-        if self.blend != "auto" or not found.is_complete:
+        if self.blend != "auto":
+            return super()._follow_folds(data, folds, threads, label)
+        found, is_complete = super()._follow_folds(data, folds, threads, f"{label} (1 of 2)"), False
+        if not found.is_complete:
             return found
         try:
             self.blend_ = 0.0
-            plain = super()._follow_folds(data, folds, threads)
-            if plain.average_precision > found.average_precision:
+            plain = super()._follow_folds(data, folds, threads, f"{label} without the surrogate (2 of 2)")
+            gain = plain.average_precision - found.average_precision
+            if gain > 0 or (gain == 0 and plain.is_complete):
                 return plain
+            is_complete = plain.is_complete
         except KeyboardInterrupt:  # with no round of its own that could be kept, or a second one
             if self.on_interrupt != "keep":
                 raise
-            warnings.warn(ONE_PASS, stacklevel=7)
+        if not is_complete:
+            warn_caller(ONE_PASS)
         self.blend_ = BLEND
         return found
 
@@ -216,8 +227,14 @@ class SGBAP(WarmBooster):
     def _facts(self) -> dict[str, str]:
         rounds = f"{self.n_rounds_:,}{', chosen by folds' if self.learning_curve_ else ''}"
         how = ", chosen by folds" if self.blend == "auto" and self.learning_curve_ else ""
-        blend = f"{self.blend_:g} of the surrogate of average precision, {1 - self.blend_:g} of the logistic loss{how}"
-        return super()._facts() | {"rounds": rounds, "blend": blend}
+        return super()._facts() | {"rounds": rounds, "blend": self._blend_in_words() + how}
+
+    def _blend_in_words(self) -> str:
+        if self.blend_ == 0:
+            return "the logistic loss alone"
+        shares = f"{self.blend_:g} of the surrogate of average precision and {1 - self.blend_:g} of the logistic loss"
+        after = f"{plural(self.warm_up, 'round')} of the logistic loss, then " if self.warm_up else ""
+        return after + ("the surrogate of average precision alone" if self.blend_ == 1 else shares)
 
     def _to_arrays(self) -> dict[str, np.ndarray]:
         return super()._to_arrays() | {"blend": np.array([self.blend_])}
@@ -228,3 +245,4 @@ class SGBAP(WarmBooster):
         if found.shape != (1,) or found.dtype != np.float64 or not 0 <= found[0] <= 1:
             raise InputError("The share of its surrogate is not a number from 0 to 1.")
         self.blend_ = float(found[0])
+        self.blend_ = self._used_blend()

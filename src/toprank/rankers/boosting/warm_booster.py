@@ -55,13 +55,14 @@ class WarmBooster(Booster):
     def _grow(self, data: Cases, n_rounds: int, threads: Threads) -> None:
         super()._grow(data, n_rounds, threads)
         if self.start_ is not None:
-            rows = data.sample(COVER_ROWS)
-            self.start_ = self.start_.with_usual(data.X[rows], data.is_positive[rows], data.all_weights[rows], threads)
+            start, rows = self.start_, data.sample(COVER_ROWS)
+            parts = data.X[rows], data.is_positive[rows], data.all_weights[rows]
+            self.start_ = self._finish(lambda: start.with_usual(*parts, threads))
 
-    def _follow_folds(self, data: Cases, folds: list[Fold], threads: Threads) -> Followed:
+    def _follow_folds(self, data: Cases, folds: list[Fold], threads: Threads, label: str = "folds") -> Followed:
         if self.init is not None:
             self._fits.folds = folds
-        return super()._follow_folds(data, folds, threads)
+        return super()._follow_folds(data, folds, threads, label)
 
     def _start(
         self, data: Any, rows: np.ndarray, weight: np.ndarray, threads: Threads, others: np.ndarray | None = None
