@@ -29,7 +29,7 @@ from toprank.distributed.partitions import (
     size_of,
 )
 from toprank.distributed.training import Fit, reference_rows
-from toprank.errors import InputError, InputTypeError
+from toprank.errors import InputError, InputTypeError, warn_caller
 from toprank.metrics import average_precision
 from toprank.rankers.boosting.additive_ranker import COVER_ROWS, TREES_SO_FAR
 from toprank.rankers.boosting.booster import feature_types
