@@ -11,10 +11,11 @@ from typing import TYPE_CHECKING, Any
 from toprank.register import ENTRIES
 
 if TYPE_CHECKING:
-    from toprank import datasets, distributed, drift, experiment, explain, metrics, plots, workflow
+    from toprank import datasets, distributed, drift, experiment, explain, metrics, papers, plots, workflow
+    from toprank.data.shared_table import SharedTable
     from toprank.drift import two_sample_test
     from toprank.errors import InputError
-    from toprank.files.model_file import load
+    from toprank.files.model_file import ModelFileError, load
     from toprank.rankers.boosting.lambdamart import LambdaMART
     from toprank.rankers.boosting.plain_booster import LogisticBoost
     from toprank.rankers.boosting.rankboost import RankBoost
@@ -63,12 +64,14 @@ __all__ = [
     "MAPBoost",
     "MetaAP",
     "MetaAPForest",
+    "ModelFileError",
     "PairwiseBoost",
     "RankBoost",
     "RankingTree",
     "RedFlags",
     "Scorecard",
     "ScorecardTree",
+    "SharedTable",
     "StackedRanker",
     "TAOClassifier",
     "TAOTree",
@@ -87,6 +90,7 @@ __all__ = [
     "fit_at_costs",
     "load",
     "metrics",
+    "papers",
     "plots",
     "two_sample_test",
     "workflow",
@@ -96,6 +100,8 @@ _HOME = {
     **{entry.name: entry.module for entry in ENTRIES},
     "CostPath": "toprank.rankers.cost.cost_path",
     "InputError": "toprank.errors",
+    "ModelFileError": "toprank.files.model_file",
+    "SharedTable": "toprank.data.shared_table",
     "compare_versions": "toprank.workflow.versions",
     "cost_ratios_around": "toprank.rankers.cost.cost_path",
     "distill": "toprank.workflow.distilling",
@@ -104,7 +110,7 @@ _HOME = {
     "two_sample_test": "toprank.drift",
 }
 
-_MODULES = ("datasets", "distributed", "drift", "experiment", "explain", "metrics", "plots", "workflow")
+_MODULES = ("datasets", "distributed", "drift", "experiment", "explain", "metrics", "papers", "plots", "workflow")
 
 
 def __getattr__(name: str) -> Any:

@@ -53,9 +53,8 @@ class SharedTable:
 
     Examples
     --------
-    >>> from toprank import MetaAP
+    >>> from toprank import MetaAP, SharedTable
     >>> from toprank.datasets import make_audit
-    >>> from toprank.data.shared_table import SharedTable
     >>> data = make_audit(4000, random_state=0)
     >>> table = SharedTable(data.X, leaf_depths=[1, 2, 3])
     >>> models = [MetaAP(max_depth=3, leaf_depth=depth).fit(table, data.y) for depth in (1, 2, 3)]
