@@ -1,0 +1,98 @@
+"""New tables that write dates and numbers in another way than the training table."""
+
+from dataclasses import replace
+
+import numpy as np
+import polars as pl
+import pytest
+
+from toprank.data.encoding import encode
+from toprank.data.table import read_table
+from toprank.tree.columns import Column, Usual
+
+DAYS = [np.datetime64("2019-01-01") + 37 * i for i in range(40)]
+AMOUNTS = [7.5 + 613.25 * i for i in range(40)]
+
+
+def dates_as(style):
+    return [day.item().strftime(style) for day in DAYS]
+
+
+def amounts_as(mark):
+    texts = [f"{amount:,.2f} EUR" for amount in AMOUNTS]
+    return texts if mark == "." else [text.translate(str.maketrans(",.", ".,")) for text in texts]
+
+
+def read_as(column, texts):
+    """Values of cells of text in a column of a model."""
+    return encode(read_table(pl.DataFrame({"c": texts}, schema={"c": pl.String})), [column])[:, 0].tolist()
+
+
+@pytest.mark.parametrize("form", ["dmy", "mdy"])
+def test_dates_with_the_year_first_are_read_whatever_the_order_in_training(form):
+    days = [float(day.astype(int)) for day in DAYS]
+    assert read_as(Column("c", form=form), dates_as("%Y-%m-%d")) == days
+
+
+@pytest.mark.parametrize(
+    ("column", "texts", "values", "words"),
+    [
+        (Column("c", form="dmy"), dates_as("%m/%d/%Y"), [float(day.astype(int)) for day in DAYS],
+         r"dates written day first \(31.12.2024\) in training; here they are read month first \(12/31/2024\)"),
+        (Column("c", form="ymd"), dates_as("%d.%m.%Y"), [float(day.astype(int)) for day in DAYS], "read day first"),
+        (Column("c", form="1.234,56", unit="EUR"), amounts_as("."), AMOUNTS,
+         "numbers written as 1.234,56 EUR in training; here they are read as 1,234.56 EUR"),
+        (Column("c", form="1,234.56", unit="EUR"), amounts_as(","), AMOUNTS, "read as 1.234,56"),
+    ],
+    ids=["month first", "day first", "point", "comma"],
+)  # fmt: skip
+def test_a_column_in_another_format_is_read_with_a_warning(column, texts, values, words):
+    with pytest.warns(UserWarning, match=words) as told:
+        found = read_as(column, texts)
+    assert found == values
+    assert len(told) == 1
+    with pytest.warns(UserWarning, match="Column 'c'") as told:  # words show nothing about the format
+        found = read_as(column, [*texts, "-", None, " "])
+    assert found[:-3] == values
+    assert np.isnan(found[-3:]).all()
+    assert len(told) == 2
+    assert "1 cell holds none, such as '-'" in str(told[1].message)
+
+
+@pytest.mark.parametrize(
+    ("column", "texts", "why"),
+    [
+        (Column("c", form="dmy"), [*dates_as("%m/%d/%Y"), "31/12/2020"], "no single format fits"),
+        (Column("c", form="ymd"), ["03/04/2020", "05/06/2020"], "several formats fit"),
+        (Column("c", form="1.234,56", unit="EUR"), [*amounts_as("."), "0,5 EUR"], "no single format fits"),
+    ],
+    ids=["both orders", "either order", "both marks"],
+)  # fmt: skip
+def test_a_column_that_may_be_misread_is_refused(column, texts, why):
+    with pytest.raises(ValueError, match=f"Column 'c' held .* in training, but .* cannot be read so.*{why}"):
+        read_as(column, texts)
+
+
+def test_a_few_cells_in_another_format_are_left_out():
+    column = Column("c", form="dmy")
+    with pytest.warns(UserWarning, match=r"1 cell holds none, such as '12/31/2020'.* day first \(31.12.2024\)"):
+        found = read_as(column, [*dates_as("%d.%m.%Y"), "12/31/2020"])
+    assert np.isnan(found).tolist() == [False] * 40 + [True]
+    thousands = [f"{i}.500" for i in range(1, 30)]
+    with pytest.warns(UserWarning, match="1 cell holds none, such as '7.5'.* as 1.234,56, as in training"):
+        found = read_as(Column("c", form="1.234,56"), [*thousands, "7.5"])
+    assert found[:-1] == [1_000 * i + 500 for i in range(1, 30)]
+
+
+def test_a_column_that_lost_its_numbers_is_refused():
+    usual = Usual(5.0, 1.0, 9.0, 0.1, 0.05)
+    column = Column("c", form="1.234,56", unit="EUR", usual=usual)
+    with pytest.raises(ValueError, match="but 20 of 23 cells cannot be read so, such as 'high'") as told:
+        read_as(column, ["high"] * 10 + ["low"] * 10 + ["1,5 EUR"] * 3)
+    assert "Hint: write them as in training." in str(told.value)
+    with pytest.warns(UserWarning, match="12 cells hold none, such as '-'"):  # one word, and several numbers
+        read_as(column, ["-"] * 12 + ["1,5 EUR", "2,5 EUR"])
+    with pytest.warns(UserWarning, match="9 cells hold none"):  # too few to tell
+        read_as(column, ["high"] * 5 + ["low"] * 4)
+    with pytest.warns(UserWarning, match="20 cells hold none"):  # as in training
+        read_as(replace(column, usual=replace(usual, missing=0.8)), ["high"] * 10 + ["low"] * 10)
