@@ -166,7 +166,8 @@ def _category_codes(column: Column, coded: Coded) -> np.ndarray:
         warn_caller(
             f"Column {column.name!r} holds {plural(len(unseen), 'category', 'categories')} in "
             f"{plural(int(coded.counts[is_unseen].sum()), 'row')} that training never saw, such as "
-            f"{min(unseen, key=str)!r}; they are scored like missing values."
+            f"{min(unseen, key=str)!r}; {'it is' if len(unseen) == 1 else 'they are'} scored like "
+            f"{'a missing value' if len(unseen) == 1 else 'missing values'}."
         )
     return coded.mapped(found)
 
