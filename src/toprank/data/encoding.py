@@ -7,7 +7,7 @@ values become NaN. numpy arrays of numbers are not copied.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -291,7 +291,7 @@ def _kinds(table: Table, i: int) -> set[str]:
     return {"strings"} if table.dtype(i) == nw.String else {kind_of_value(value) for value in table.coded(i).distinct}
 
 
-def _read_text(column: Column, coded: Coded, readings: dict[str, Callable[[], np.ndarray]], what: str) -> np.ndarray:
+def _read_text(column: Column, coded: Coded, readings: Mapping[str, Callable[[], np.ndarray]], what: str) -> np.ndarray:
     """Number or date in each distinct cell of a column of text, NaN if there is none.
 
     `readings` are by format in words; the first is that of the training. If some cells show another format, and only
