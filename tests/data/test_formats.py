@@ -11,6 +11,7 @@ from toprank.data.table import read_table
 from toprank.tree.columns import Column, Usual
 
 DAYS = [np.datetime64("2019-01-01") + 37 * i for i in range(40)]
+USUAL = Usual(5.0, 1.0, 9.0, 0.1, 0.05)
 AMOUNTS = [7.5 + 613.25 * i for i in range(40)]
 
 
@@ -63,14 +64,20 @@ def test_a_column_in_another_format_is_read_with_a_warning(column, texts, values
     ("column", "texts", "why"),
     [
         (Column("c", form="dmy"), [*dates_as("%m/%d/%Y"), "31/12/2020"], "no single format fits"),
-        (Column("c", form="ymd"), ["03/04/2020", "05/06/2020"], "several formats fit"),
-        (Column("c", form="1.234,56", unit="EUR"), [*amounts_as("."), "0,5 EUR"], "no single format fits"),
+        (Column("c", form="ymd", usual=USUAL), [f"{i:02d}/01/2020" for i in range(1, 13)], "several formats fit"),
+        (Column("c", form="1.234,56", unit="EUR", usual=USUAL), [*amounts_as("."), "0,5 EUR"], "no single format fits"),
     ],
     ids=["both orders", "either order", "both marks"],
-)  # fmt: skip
+)
 def test_a_column_that_may_be_misread_is_refused(column, texts, why):
     with pytest.raises(ValueError, match=f"Column 'c' held .* in training, but .* cannot be read so.*{why}"):
         read_as(column, texts)
+
+
+def test_cells_beside_others_that_cannot_be_misread_are_left_out():
+    with pytest.warns(UserWarning, match="1 cell holds none, such as '03/04/2020'.* year first"):
+        found = read_as(Column("c", form="ymd", usual=USUAL), ["1970-01-03", "03/04/2020"])
+    assert np.array_equal(found, [2.0, np.nan], equal_nan=True)
 
 
 def test_a_few_cells_in_another_format_are_left_out():
@@ -85,8 +92,7 @@ def test_a_few_cells_in_another_format_are_left_out():
 
 
 def test_a_column_that_lost_its_numbers_is_refused():
-    usual = Usual(5.0, 1.0, 9.0, 0.1, 0.05)
-    column = Column("c", form="1.234,56", unit="EUR", usual=usual)
+    column = Column("c", form="1.234,56", unit="EUR", usual=USUAL)
     with pytest.raises(ValueError, match="but 20 of 23 cells cannot be read so, such as 'high'") as told:
         read_as(column, ["high"] * 10 + ["low"] * 10 + ["1,5 EUR"] * 3)
     assert "Hint: write them as in training." in str(told.value)
@@ -95,4 +101,4 @@ def test_a_column_that_lost_its_numbers_is_refused():
     with pytest.warns(UserWarning, match="9 cells hold none"):  # too few to tell
         read_as(column, ["high"] * 5 + ["low"] * 4)
     with pytest.warns(UserWarning, match="20 cells hold none"):  # as in training
-        read_as(replace(column, usual=replace(usual, missing=0.8)), ["high"] * 10 + ["low"] * 10)
+        read_as(replace(column, usual=replace(USUAL, missing=0.8)), ["high"] * 10 + ["low"] * 10)

@@ -295,34 +295,34 @@ def _read_text(column: Column, coded: Coded, readings: Mapping[str, Callable[[],
     """Number or date in each distinct cell of a column of text, NaN if there is none.
 
     `readings` are by format in words; the first is that of the training. If some cells show another format, and only
-    one format fits all numbers or dates, the column is read in that format, with a warning. Raises ValueError if the
-    format is not clear, or if most cells cannot be read; a few count as missing, with a warning.
+    one format fits all numbers or dates, the column is read in that format, with a warning. Raises ValueError if some
+    may be misread, or if most cells cannot be read; a few count as missing, with a warning.
     """
     (trained, read), *others = readings.items()
     values = read()
     is_unread = np.array([bool(text.strip()) for text in coded.distinct], bool) & np.isnan(values)
     if not is_unread.any():
         return values
-    wanted = f"{what} written {trained}"
+    wanted, why = f"{what} written {trained}", ""
     found = {words: read_other() for words, read_other in others}
-    is_other = is_unread & np.any([~np.isnan(each) for each in found.values()], axis=0)
+    is_read = ~np.isnan(values)
+    is_other = is_unread & ~np.isnan(list(found.values())).all(axis=0)
     if is_other.any():
-        is_value = is_other | ~np.isnan(values)
-        fitting = [words for words, each in found.items() if not np.isnan(each[is_value]).any()]
-        n_changed = sum(np.count_nonzero(~np.isnan(values) & (found[words] != values)) for words in fitting)
-        is_clear = is_other.sum() > (1 - NEARLY_ALL) * (is_other.sum() + n_changed)
+        fitting = [words for words, each in found.items() if not np.isnan(each[is_read | is_other]).any()]
+        is_ambiguous = is_read & np.any([~np.isnan(each) & (each != values) for each in found.values()], axis=0)
+        is_clear = is_other.sum() > (1 - NEARLY_ALL) * (is_other.sum() + is_ambiguous.sum())
+        why = f", and {'several formats fit' if fitting else 'no single format fits'} all of the column"
         if len(fitting) == 1 and is_clear:
             warn_caller(
                 f"Column {column.input_name!r} held {wanted} in training; here they are read {fitting[0]}, because of "
                 f"{plural(int(coded.counts[is_other].sum()), 'cell')} such as {_commonest(coded, is_other)!r}. "
                 "Hint: if that is wrong, write them as in training."
             )
-            values, is_unread, is_other = found[fitting[0]], is_unread & ~is_other, is_other & False
-        elif not _are_nearly_all(~np.isnan(values), is_value, coded.counts):
-            why = "several formats fit" if fitting else "no single format fits"
-            raise _not_readable(column, coded, is_other, wanted, f", and {why} all of the column")
+            values, is_unread, is_other, why = found[fitting[0]], is_unread & ~is_other, is_other & False, ""
+        elif is_ambiguous.any() and not _are_nearly_all(is_read, is_read | is_other, coded.counts):
+            raise _not_readable(column, coded, is_other, wanted, why)
     if _are_most(column, coded, is_unread):
-        raise _not_readable(column, coded, is_unread, wanted, "")
+        raise _not_readable(column, coded, is_other if is_other.any() else is_unread, wanted, why)
     if is_unread.any():
         _warn_of_unread(column, coded, is_unread, what, is_other, trained)
     return values
