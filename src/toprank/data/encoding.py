@@ -294,9 +294,9 @@ def _kinds(table: Table, i: int) -> set[str]:
 def _read_text(column: Column, coded: Coded, readings: Mapping[str, Callable[[], np.ndarray]], what: str) -> np.ndarray:
     """Number or date in each distinct cell of a column of text, NaN if there is none.
 
-    `readings` are by format in words; the first is that of the training. If some cells show another format, and only
-    one format fits all numbers or dates, the column is read in that format, with a warning. Raises ValueError if some
-    may be misread, or if most cells cannot be read; a few count as missing, with a warning.
+    `readings` are by format in words; the first is that of the training, and the only one that is used: how a cell is
+    read never depends on other cells. Raises ValueError if cells show that the table has another format, in which other
+    cells may be misread, or if most cells cannot be read; a few count as missing, with a warning.
     """
     (trained, read), *others = readings.items()
     values = read()
@@ -310,16 +310,9 @@ def _read_text(column: Column, coded: Coded, readings: Mapping[str, Callable[[],
     if is_other.any():
         fitting = [words for words, each in found.items() if not np.isnan(each[is_read | is_other]).any()]
         is_ambiguous = is_read & np.any([~np.isnan(each) & (each != values) for each in found.values()], axis=0)
-        is_clear = is_other.sum() > (1 - NEARLY_ALL) * (is_other.sum() + is_ambiguous.sum())
-        why = f", and {'several formats fit' if fitting else 'no single format fits'} all of the column"
-        if len(fitting) == 1 and is_clear:
-            warn_caller(
-                f"Column {column.input_name!r} held {wanted} in training; here they are read {fitting[0]}, because of "
-                f"{plural(int(coded.counts[is_other].sum()), 'cell')} such as {_commonest(coded, is_other)!r}. "
-                "Hint: if that is wrong, write them as in training."
-            )
-            values, is_unread, is_other, why = found[fitting[0]], is_unread & ~is_other, is_other & False, ""
-        elif is_ambiguous.any() and not _are_nearly_all(is_read, is_read | is_other, coded.counts):
+        why = f"; the whole column fits {' or '.join(fitting)}" if fitting else "; no single format fits the column"
+        is_much = not _are_nearly_all(is_read, is_read | is_other, coded.counts)
+        if is_much and (fitting or is_ambiguous.any()) and int(coded.counts.sum()) >= CHECKED_ROWS:
             raise _not_readable(column, coded, is_other, wanted, why)
     if _are_most(column, coded, is_unread):
         raise _not_readable(column, coded, is_other if is_other.any() else is_unread, wanted, why)
