@@ -142,3 +142,42 @@ def test_one_positive_is_enough_to_fit(tmp_path):
     assert done.code == 0, done.err
     assert "200 cases, 1 positive" in done.out
     assert run("topk", tmp_path / "m.toprank", history, "--k", 3).code == 0
+
+
+def test_codes_with_leading_zeros_are_categories_as_in_python(tmp_path):
+    codes = [f"{i % 40 * 997 + 1067:05d}" for i in range(400)]
+    labels = [int(i % 40 in (3, 11, 17) and i % 5 > 0) for i in range(400)]
+    frame = pl.DataFrame({"code": codes, "x": [i * 37 % 101 for i in range(400)], "y": labels})
+    frame.write_csv(tmp_path / "h.csv")
+    described = json.loads(run("describe", tmp_path / "h.csv", "--label", "y", "--json").out)
+    assert [column["kind"] for column in described["columns"]] == ["category", "number", "label"]
+    file = tmp_path / "m.toprank"
+    fitting = ("fit", tmp_path / "h.csv", "--label", "y", "--model", "tree", "--cv", 0, "-o", file)
+    assert run(*fitting).code == 0
+    model = toprank.load(file)
+    assert [column.kind for column in model.columns_] == ["category", "number"]
+    expected = model.decision_function(frame.drop("y")).tolist()
+    same = toprank.RankingTree(cv=0).fit(frame.drop("y"), labels).decision_function(frame.drop("y")).tolist()
+    assert same == expected
+    # no value has a leading zero by chance
+    part = frame.with_columns(score=pl.Series(expected)).filter(~pl.col("code").str.starts_with("0"))
+    part.drop("score").write_csv(tmp_path / "new.csv")
+    alerts = json.loads(run("topk", file, tmp_path / "new.csv", "--k", 5, "--json").out)["alerts"]
+    assert [alert["score"] for alert in alerts] == part["score"].sort(descending=True).head(5).to_list()
+    for new in (part, part.to_pandas()):
+        assert model.decision_function(new[["code", "x"]]).tolist() == part["score"].to_list()
+        with pytest.raises(TypeError, match="'code' held categories that are strings in training, but holds numbers"):
+            model.decision_function(part.with_columns(code=pl.col("code").cast(pl.Int64)).select("code", "x"))
+
+
+def test_codes_with_leading_zeros_in_a_new_file_of_numbers(tmp_path):
+    """The training file had none by chance, and the model takes them as numbers."""
+    plain = pl.DataFrame({"n": [1000 + i % 60 * 7 for i in range(200)], "y": [int(i % 9 == 0) for i in range(200)]})
+    plain.write_csv(tmp_path / "h.csv")
+    file = tmp_path / "m.toprank"
+    assert run("fit", tmp_path / "h.csv", "--label", "y", "--model", "tree", "--cv", 0, "-o", file).code == 0
+    plain.with_columns(pl.col("n").cast(pl.String).str.zfill(6)).write_csv(tmp_path / "new.csv")
+    old, new = (json.loads(run("topk", file, tmp_path / name, "--k", 5, "--json").out) for name in ("h.csv", "new.csv"))
+    assert old["alerts"] == new["alerts"]
+    drifted = run("drift", tmp_path / "h.csv", tmp_path / "new.csv", "--test", "rank-sum", "--ignore", "y", "--json")
+    assert drifted.code in (0, 1), drifted.err

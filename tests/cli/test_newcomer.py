@@ -71,9 +71,14 @@ def test_a_decimal_comma_is_shown_as_it_is_read_and_a_changed_mark_is_noted(tmp_
     done = run("fit", history, "--label", "y", "--model", "tree", "--cv", 0, "-o", tmp_path / "m.toprank")
     assert "'share' (number written as text, decimal comma: '0,229' = 0.229)" in done.err
     points = write("points.csv", [f"{each:.3f}" for each in share])
-    noted = run("topk", tmp_path / "m.toprank", points).err
-    assert "400 cells hold none" in noted
-    assert "Hint: write them with the decimal mark of the training table, as in 1.234,56." in noted
+    refused = run("topk", tmp_path / "m.toprank", points, "--k", 40)
+    assert refused.code == 2
+    assert "Column 'share' held numbers written as 1.234,56 in training, but" in refused.err
+    assert "the whole column fits as 1,234.56" in refused.err
+    words = write("words.csv", [f"{each:.3f} high" for each in share])
+    refused = run("topk", tmp_path / "m.toprank", words)
+    assert refused.code == 2
+    assert "Column 'share' held numbers written as 1.234,56 in training, but 400 of 400 cells" in refused.err
     percent = write("percent.csv", [f"{100 * each:.1f}".replace(".", ",") for each in share])
     assert "Column 'share' has other values than in training" in run("topk", tmp_path / "m.toprank", percent).err
 

@@ -40,6 +40,15 @@ def test_numbers_stay_numbers(tmp_path):
     assert frame["empty"].null_count() == 2
 
 
+def test_codes_with_leading_zeros_stay_text(tmp_path):
+    frame = read(tmp_path, "code,padded,n,share,zero,x\n1067, 007,10,0.5,0,a\n01069,8,20,-0.25,00.5,b\n,9,,,-0,\n")
+    assert frame["code"].to_list() == ["1067", "01069", None]
+    assert frame["padded"].to_list() == [" 007", "8", "9"]
+    assert [frame[name].dtype for name in ("n", "share", "zero")] == [pl.Int64, pl.Float64, pl.Float64]
+    assert read(tmp_path, 'a;b\n"0012";1,5\n"13";2\n')["a"].to_list() == ["0012", "13"]
+    assert read(tmp_path, "time,n\n08:30,12\n09:15,13\n")["n"].to_list() == [12, 13]
+
+
 def test_text_columns_are_taken_as_they_stand(tmp_path):
     frame = read(tmp_path, "code,n\n007,1\n12,2\n", text_columns=["code", "not there"])
     assert frame["code"].to_list() == ["007", "12"]

@@ -54,6 +54,8 @@ def test_what_is_written_is_read(moment, form, data):
         ("02.01.70", "dmy", 1.0),
         ("01.01.24", "dmy", 19723.0),
         ("29.02.2024", "dmy", 19782.0),
+        ("1970-01-02", "dmy", 1.0),
+        ("1970/01/02", "mdy", 1.0),
     ],
 )
 def test_dates_in_text(text, form, days):
@@ -78,7 +80,8 @@ def test_text_that_is_no_date(text):
         (["03/04/2024", "05/06/2024"], DateForm("dmy", True)),
         (["2024-03-01"] * 9 + ["unknown"], DateForm("ymd", False)),
         (["2024-03-01"] * 8 + ["unknown"], None),
-        (["2024-03-01", "03/04/2024"], None),
+        (["2024-03-01", "03/04/2024"], DateForm("dmy", True)),
+        (["2024-03-01"] * 9 + ["31.12.2024"], DateForm("dmy", False)),
         (["31/12/2024", "12/31/2024"], None),
         ([], None),
         ([""], None),

@@ -166,9 +166,10 @@ def test_chosen_columns_by_name_position_or_mask():
 def test_unseen_categories_of_a_column_without_known_ones():
     (column,), _ = read(pl.DataFrame({"c": [None, None]}, schema={"c": pl.String}))
     assert column.categories == ()
-    with pytest.warns(
-        UserWarning, match="Column 'c' holds 2 categories in 2 rows that training never saw, such as 'x'"
-    ):
+    sentence = (
+        "'c' holds 2 categories in 2 rows that training never saw, such as 'x'; they are scored like missing values"
+    )
+    with pytest.warns(UserWarning, match=sentence):
         matrix = encode(read_table(pl.DataFrame({"c": ["x", "y"]})), [column])
     assert np.isnan(matrix).all()
 

@@ -11,6 +11,7 @@ import numpy as np
 
 from toprank.cli.reading import as_numbers
 from toprank.cli.terminal import Terminal
+from toprank.data.labels import usual_positive
 from toprank.data.number_text import NumberForm, learn_number_form, numbers_of
 from toprank.errors import InputError
 from toprank.tree.columns import NUMBER_FORMS, TEXT_FORMS
@@ -21,12 +22,6 @@ if TYPE_CHECKING:
     import polars
 
     from toprank.tree.columns import Column
-
-POSITIVE_OF: dict[frozenset[str], str] = {
-    frozenset(pair): pair[1]
-    for pair in (("0", "1"), ("-1", "1"), ("false", "true"), ("no", "yes"), ("n", "y"), ("f", "t"))
-}
-"""The positive outcome of each usual pair, which needs no --positive."""
 
 FEWEST_KEYS = 20
 """A column that identifies persons or companies names at least this many."""
@@ -95,7 +90,7 @@ def outcomes(values: np.ndarray, label: str, file: str) -> list[Any]:
 
 
 def choose_positive(found: Sequence[Any], wanted: str | None, label: str, file: str, trained: Any = None) -> Any:
-    """Return the positive outcome: from --positive, as in training, or the usual one (1, true, yes)."""
+    """Return the positive outcome: from --positive, as in training, or that of a usual pair (1, true, yes)."""
     both = f"{found[0]!r} and {found[1]!r}"
     key = {text_of(value): value for value in found}
     if wanted is not None:
@@ -108,13 +103,13 @@ def choose_positive(found: Sequence[Any], wanted: str | None, label: str, file: 
         return match[0]
     if trained is not None and text_of(trained) in key:
         return key[text_of(trained)]
-    understood = POSITIVE_OF.get(frozenset(text.lower() for text in key))
-    if understood is None:
+    usual = usual_positive(list(key))
+    if usual is None:
         raise InputError(
             f"The label column {label!r} of {file} holds {both}, and it is not clear which one is positive. "
             f"Hint: choose with --positive {found[1]}."
         )
-    return next(value for text, value in key.items() if text.lower() == understood)
+    return key[usual]
 
 
 def known_outcomes(frame: polars.DataFrame, label: str, positive: str | None, model: Any, file: str) -> np.ndarray:
@@ -136,8 +131,7 @@ def check_outcomes(found: Sequence[Any], trained: tuple[Any, Any], label: str, f
     known = [text_of(value) for value in trained]
     texts = [text_of(value) for value in found]
     strange = [value for value, text in zip(found, texts, strict=True) if text not in known]
-    is_understood = frozenset(text.lower() for text in texts) in POSITIVE_OF
-    if strange and not (is_understood and POSITIVE_OF.get(frozenset(map(str.lower, known))) == known[1].lower()):
+    if strange and (usual_positive(texts) is None or usual_positive(known) != known[1]):
         raise InputError(
             f"The label column {label!r} of {file} holds {strange[0]!r}, but the outcomes in training were "
             f"{trained[0]!r} and {trained[1]!r}.{did_you_mean(str(strange[0]), known) or ' Hint: use the same labels.'}"

@@ -342,9 +342,7 @@ def _describe_table(
 ) -> None:
     check_readable(path, (".toprank", *TABLE_SUFFIXES))
     with terminal.working(f"Reading {path.name}"):
-        source = TableFile(path, csv_format)
-        frame = source.frame()
-        codes = _codes_with_zeros(source, frame)
+        frame = TableFile(path, csv_format).frame()
     result: dict[str, Any] = {
         "kind": "table",
         "file": str(path),
@@ -359,7 +357,8 @@ def _describe_table(
         result["label"] = {"column": label, "positive": chosen, "n_positives": n_positives}
         outcome = f"; {label} = {chosen!r}: {count(n_positives)} of them ({percent(n_positives / frame.height)})"
     with terminal.working(f"Describing {path.name}"):
-        columns = _describe_columns(frame, codes, label)
+        columns = _describe_columns(frame, label)
+    codes = _codes_with_zeros(frame)
     if codes:
         listed = ", ".join(map(repr, codes))
         text = "{} is written with leading zeros; if it identifies the case, give it to `toprank fit` as --id."
@@ -397,21 +396,16 @@ def _with_note(column: dict[str, Any]) -> str:
     return f"{values}; {note}" if note else str(values)
 
 
-def _codes_with_zeros(source: TableFile, frame: polars.DataFrame) -> dict[str, polars.Series]:
-    """Return the columns of whole numbers that are written with leading zeros, such as 000273, as text."""
+def _codes_with_zeros(frame: polars.DataFrame) -> list[str]:
+    """Return the columns of whole numbers that are written with leading zeros, such as 000273."""
     import polars as pl
 
-    names = [column.name for column in frame if column.dtype.is_integer()]
-    written = source.as_written(names) if names else ()
-    return {
-        column.name: column for column in written if column.dtype == pl.String and column.str.contains(r"^\s*0\d").any()
-    }
+    texts = (column.str.strip_chars() for column in frame if column.dtype == pl.String)
+    return [text.name for text in texts if text.str.contains(r"^0\d").any() and text.str.contains(r"^\d+$").all()]
 
 
-def _describe_columns(
-    frame: polars.DataFrame, codes: dict[str, polars.Series], label: str | None
-) -> list[dict[str, Any]]:
-    """Return what `toprank fit` would make of each column, and what it holds; `codes` are columns to show as text."""
+def _describe_columns(frame: polars.DataFrame, label: str | None) -> list[dict[str, Any]]:
+    """Return what `toprank fit` would make of each column, and what it holds."""
     import polars as pl
 
     from toprank.data.column_roles import column_roles
@@ -424,7 +418,7 @@ def _describe_columns(
     out = []
     for values in frame:
         name, role = values.name, roles.get(values.name)
-        shown, dates = codes.get(name, values), None
+        shown, dates = values, None
         if role is not None and role.form in TEXT_FORMS:
             shown = pl.Series(name, encode(table, [role])[:, 0])
             dates = role if role.is_date else None

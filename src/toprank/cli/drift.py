@@ -129,6 +129,10 @@ def read_both(
         # Codes that happen to be all numbers in the new file stay text if the reference has text.
         texts = as_text | {name for name, dtype in before.schema.items() if dtype == pl.String}
         after = read_table(new, texts, csv_format)
+        if codes := {
+            name for name in before.columns if name in after.columns and _are_codes(before[name], after[name])
+        }:
+            before = read_table(reference, as_text | codes, csv_format)
     names, left_out = _compared_columns(before, after, columns, ignore, (reference.name, new.name))
     chosen = split_names(categories, names, "--categories", f"what is compared of {reference.name}")
     before, after = (frame.select(names).with_columns(pl.col(chosen).cast(pl.String)) for frame in (before, after))
@@ -195,6 +199,12 @@ def _ignoring(names: Sequence[str]) -> str:
     plain = [name for name in names if "," not in name and name == name.strip()]
     texts = [*([",".join(plain)] if plain else []), *(name for name in names if name not in plain)]
     return " ".join(f"--ignore {shlex.quote(text)}" for text in texts)
+
+
+def _are_codes(before: polars.Series, after: polars.Series) -> bool:
+    """Return whether a column of numbers holds codes with leading zeros in the new file: text, but all numbers."""
+    is_text = before.dtype.is_numeric() and _kind(after) == "text"
+    return is_text and as_numbers(after.cast(str)).null_count() == after.null_count()
 
 
 def _check_kinds(before: polars.Series, after: polars.Series, files: tuple[str, str], ignoring: str) -> None:

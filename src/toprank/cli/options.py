@@ -26,7 +26,7 @@ Budget = Annotated[
 Label = Annotated[str, typer.Option("--label", metavar="COLUMN", help="Column with the outcome.")]
 Positive = Annotated[
     str | None,
-    typer.Option(metavar="VALUE", help="Outcome to look for; not needed for 0/1, true/false, yes/no."),
+    typer.Option(metavar="VALUE", help="Outcome to look for; not needed for pairs such as 0/1, yes/no, Ja/Nein."),
 ]
 Ids = Annotated[
     list[str] | None,

@@ -1,7 +1,7 @@
 """Reads files into polars frames; a file that cannot be read gets a clear message.
 
-An empty cell is missing; the strings `None` and `NA` are categories like any other. Columns that are only
-copied to the output are read a second time, as text: 000273 is a number as a feature but a name as an id.
+An empty cell is missing; the strings `None` and `NA` are categories like any other. Codes with leading zeros, such as
+000273, are text. Columns that are only copied to the output are read a second time, as text.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from toprank.cli.csv_text import SAMPLE, CsvFormat, CsvText, read_csv_text
+from toprank.data.number_text import LEADING_ZERO
 from toprank.errors import InputError
 from toprank.words.counts import plural
 from toprank.words.nearest import did_you_mean
@@ -27,6 +28,7 @@ TABLE_SUFFIXES = (*TEXT_SUFFIXES, ".parquet")
 SPREADSHEETS = (".xlsx", ".xlsm", ".xls", ".ods")
 DECIMAL_COMMA = re.compile(rb"(?:^|;)-?\d+,\d+(?:;|\r?$)", re.MULTILINE)
 DECIMAL_POINT = re.compile(rb"(?:^|;)-?\d+\.\d+(?:;|\r?$)", re.MULTILINE)
+CODE = rf"^\s*{LEADING_ZERO.pattern}\s*$"
 FIRST_ROWS = 1_000
 
 
@@ -77,14 +79,32 @@ class TableFile:
             self._text = read_csv_text(_bytes_of(path), csv_format, path.name)
 
     def frame(self, text_columns: Collection[str] = ()) -> polars.DataFrame:
-        """Return the table; empty cells are missing, columns of numbers are numeric unless in `text_columns`."""
-        frame = self._frame if self._frame is not None else _unpadded(self._cells(None, text_columns), text_columns)
+        """Return the table; empty cells are missing.
+
+        Columns of numbers are numeric, unless they are in `text_columns` or hold codes with leading zeros.
+        """
+        frame = self._frame
+        if frame is None:
+            frame = self._with_codes(_unpadded(self._cells(None, text_columns), text_columns))
         if frame.height == 0:
             n_columns = plural(frame.width, "column")
             raise InputError(f"{self.path.name} has {n_columns} but no rows. Hint: did a filter drop them all?")
         if frame.width == 0:
             raise InputError(f"{self.path.name} has no columns. Hint: was it fully written?")
         return _widened(frame)
+
+    def _with_codes(self, frame: polars.DataFrame) -> polars.DataFrame:
+        """Return the table with columns of numbers as text if a whole number has a leading zero."""
+        import polars as pl
+
+        assert self._text is not None
+        names = [column.name for column in frame if column.dtype.is_numeric()]
+        begins_with_zero = rb'(?:^|["%b])[ \t]*[+-]?0\d' % re.escape(self._text.separator.encode())
+        if not names or not re.search(begins_with_zero, self._text.body, re.MULTILINE):
+            return frame  # the usual case, decided without reading the cells twice
+        written = self._cells(names, names)
+        codes = [column.name for column in written if column.str.contains(CODE).any()]
+        return frame.with_columns(written.select(pl.col(codes).replace("", None)))
 
     def as_written(self, names: Sequence[str]) -> polars.DataFrame:
         """Return columns as they were written: as text from a text file, with their type from Parquet.

@@ -20,7 +20,8 @@ TIME = (
 )
 YEAR_FIRST = re.compile(r"(?P<a>\d{4})(?P<mark>[-/.])(?P<b>\d{1,2})(?P=mark)(?P<c>\d{1,2})" + TIME)
 YEAR_LAST = re.compile(r"(?P<a>\d{1,2})(?P<mark>[-/.])(?P<b>\d{1,2})(?P=mark)(?P<c>\d{4}|\d{2})" + TIME)
-PATTERNS = {"ymd": YEAR_FIRST, "dmy": YEAR_LAST, "mdy": YEAR_LAST}
+ORDERS = {"ymd": "year first (2024-12-31)", "dmy": "day first (31.12.2024)", "mdy": "month first (12/31/2024)"}
+"""Forms of dates written as text, in words."""
 FIRST_YEAR = 69
 """Two-digit years from here on belong to the 20th century, below to the 21st."""
 
@@ -52,12 +53,19 @@ class DateForm(NamedTuple):
 def read_date(text: str, form: str) -> float:
     """Return the days since 1970-01-01 in a cell, NaN if it is not a date of that form. Times with a zone are UTC.
 
+    A date with the year first is of any form: it can be read in only one way.
+
     Examples
     --------
-    >>> read_date("1970-01-02", "ymd"), read_date("02.01.1970 12:00", "dmy"), read_date("13/01/1970", "mdy")
+    >>> read_date("1970-01-02", "dmy"), read_date("02.01.1970 12:00", "dmy"), read_date("13/01/1970", "mdy")
     (1.0, 1.5, nan)
     """
-    match = PATTERNS[form].fullmatch(text.strip())
+    text = text.strip()
+    match = YEAR_FIRST.fullmatch(text)
+    if match is not None:
+        form = "ymd"
+    elif form != "ymd":
+        match = YEAR_LAST.fullmatch(text)
     if match is None:
         return math.nan
     a, b, c = match["a"], match["b"], match["c"]
@@ -90,16 +98,16 @@ def _time_of_day(match: re.Match[str]) -> float:
 def learn_date_form(distinct: Sequence[str], read: Callable[[str], np.ndarray] | None = None) -> DateForm | None:
     """Return how the dates of a column are written; None if it is not a column of dates.
 
-    Nearly all distinct values must be dates of one form. One value that fits only one order decides between day first
-    and month first; if all fit both, the day is first. `read` returns the days in all distinct values for a form; by
-    default they are read here.
+    Nearly all distinct values must be dates of one form, or with the year first. One value that fits only one order
+    decides between day first and month first; if all fit both, the day is first. `read` returns the days in all
+    distinct values for a form; by default they are read here.
 
     Examples
     --------
     >>> learn_date_form(["03/04/2024", "12/31/2024"]), learn_date_form(["03/04/2024"])
     (DateForm(form='mdy', is_ambiguous=False), DateForm(form='dmy', is_ambiguous=True))
     """
-    forms = tuple(PATTERNS)
+    forms = tuple(ORDERS)
     if len(distinct) > 2 * SAMPLE:
         sample = distinct[:: len(distinct) // SAMPLE]
         found = _learn(sample, forms, lambda form: read_dates(sample, form))
@@ -117,7 +125,7 @@ def read_dates(texts: Sequence[str], form: str) -> np.ndarray:
 def _learn(distinct: Sequence[str], forms: Sequence[str], read: Callable[[str], np.ndarray]) -> DateForm | None:
     n_known = sum(bool(text.strip()) for text in distinct)
     count = {form: int(np.count_nonzero(~np.isnan(read(form)))) for form in forms}
-    best = max(count, key=lambda form: count[form])  # ties go to the first: day before month
+    best = max(count, key=lambda form: count[form])  # ties go to the first: year, day, month
     if not n_known or count[best] < NEARLY_ALL * n_known:
         return None
     return DateForm(best, best == "dmy" and count["dmy"] == count["mdy"] > 0)

@@ -7,14 +7,15 @@ values become NaN. numpy arrays of numbers are not copied.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import narwhals as nw
 import numpy as np
 
-from toprank.data.dates import NAMES, days_of_series, days_of_values, part_codes, read_dates
-from toprank.data.number_text import NEARLY_ALL, NumberForm, learn_number_form, numbers_of, read_number
+from toprank.data.dates import NAMES, ORDERS, days_of_series, days_of_values, part_codes, read_dates
+from toprank.data.number_text import NEARLY_ALL, NumberForm, learn_number_form, numbers_of
 from toprank.data.table import Coded, Table, is_missing, kind_of_value, kind_of_values
 from toprank.errors import InputError, InputTypeError, warn_caller
 from toprank.tree.columns import NUMBER_FORMS, Column
@@ -40,9 +41,10 @@ class ManyCategoriesWarning(UserWarning):
 def encode(table: Table, columns: Sequence[Column]) -> np.ndarray:
     """Float matrix of a table: NaN = missing, unseen category, or unreadable cell.
 
-    Columns of the table that no Column uses are ignored. Raises TypeError if a column changed its kind; warns of
-    categories unseen in training, of unreadable cells, of columns that lost all their values, and of numbers on another
-    scale than in training.
+    Columns of the table that no Column uses are ignored. Raises TypeError if a column changed its kind, and ValueError
+    if most of its cells cannot be read, or may be misread. Warns of categories unseen in training, of unreadable cells,
+    of dates and numbers in another format or on another scale than in training, and of columns that lost all their
+    values.
     """
     positions = [table.position[column.input_name] for column in columns]
     plain: list[int] = []
@@ -118,8 +120,7 @@ def _warn_of_empty(table: Table, positions: Sequence[int], columns: Sequence[Col
     names: list[str] = []
     for place in np.flatnonzero(np.isnan(matrix[0])).tolist():
         column, i = columns[place], positions[place]
-        had_values = column.usual is not None and column.usual.missing < MOSTLY_MISSING
-        if not had_values or column.input_name in names or not np.isnan(matrix[:, place]).all():
+        if not _had_values(column) or column.input_name in names or not np.isnan(matrix[:, place]).all():
             continue
         if table.is_numeric(i) or not any(str(value).strip() for value in table.coded(i).distinct):
             names.append(column.input_name)
@@ -130,6 +131,11 @@ def _warn_of_empty(table: Table, positions: Sequence[int], columns: Sequence[Col
             f"{len(table):,} rows, but had values in training. Hint: was {'it' if len(names) == 1 else 'each of them'} "
             "lost in a join or an export?"
         )
+
+
+def _had_values(column: Column) -> bool:
+    """Whether most training cases are known to have had a value."""
+    return column.usual is not None and column.usual.missing < MOSTLY_MISSING
 
 
 def _encode_column(table: Table, i: int, column: Column, days: dict[int, np.ndarray]) -> np.ndarray:
@@ -160,7 +166,8 @@ def _category_codes(column: Column, coded: Coded) -> np.ndarray:
         warn_caller(
             f"Column {column.name!r} holds {plural(len(unseen), 'category', 'categories')} in "
             f"{plural(int(coded.counts[is_unseen].sum()), 'row')} that training never saw, such as "
-            f"{min(unseen, key=str)!r}; they are scored like missing values."
+            f"{min(unseen, key=str)!r}; {'it is' if len(unseen) == 1 else 'they are'} scored like "
+            f"{'a missing value' if len(unseen) == 1 else 'missing values'}."
         )
     return coded.mapped(found)
 
@@ -197,7 +204,9 @@ def numbers_among_words(table: Table, i: int, column: Column) -> np.ndarray | No
         if form is None or form.unit:
             return None
         values = np.array(numbers_of(coded.distinct, form))
-    _warn_of_unread(column, coded, values, "numbers")
+    is_unread = is_known & np.isnan(values)
+    if is_unread.any():
+        _warn_of_unread(column, coded, is_unread, "numbers")
     return coded.mapped(values)
 
 
@@ -240,16 +249,15 @@ def _number_text(table: Table, i: int, column: Column) -> np.ndarray:
     coded = table.coded(i)
     if not kinds <= {"strings"}:
         return _numbers(table, i, column)
-    form = NumberForm.from_column(column)
-    values = table.read_distinct(i, str(form), lambda texts: numbers_of(texts, form))
-    _warn_of_unread(column, coded, values, "numbers", other=_other_mark(form))
-    return coded.mapped(values)
+    trained = NumberForm.from_column(column)
+    forms = [trained, *(NumberForm(mark, trained.unit) for mark in NUMBER_FORMS if mark != trained.form)]
+    readings = {f"as {form.form} {form.unit}".rstrip(): partial(_read_numbers, table, i, form) for form in forms}
+    return coded.mapped(_read_text(column, coded, readings, "numbers"))
 
 
-def _other_mark(form: NumberForm) -> Callable[[str], bool]:
-    """Whether a text is a number with the other decimal mark."""
-    other = next(each for each in NUMBER_FORMS if each != form.form)
-    return lambda text: (read := read_number(text, other)) is not None and read[1] == form.unit
+def _read_numbers(table: Table, i: int, form: NumberForm) -> np.ndarray:
+    """Number in each distinct value of a column of text, NaN if it has another form or unit."""
+    return table.read_distinct(i, str(form), lambda texts: numbers_of(texts, form))
 
 
 def _source_days(table: Table, i: int, column: Column) -> np.ndarray:
@@ -268,10 +276,10 @@ def _source_days(table: Table, i: int, column: Column) -> np.ndarray:
     coded = table.coded(i)
     if kinds == {"dates"}:
         return coded.mapped(days_of_values(coded.distinct))
-    form = "ymd" if column.form == "date" else column.form
-    values = read_days(table, i, form)
-    _warn_of_unread(column, coded, values, "dates")
-    return coded.mapped(values)
+    trained = "ymd" if column.form == "date" else column.form
+    forms = (trained, *(form for form in ORDERS if form != trained))
+    readings = {ORDERS[form]: partial(read_days, table, i, form) for form in forms}
+    return coded.mapped(_read_text(column, coded, readings, "dates"))
 
 
 def read_days(table: Table, i: int, form: str) -> np.ndarray:
@@ -283,27 +291,76 @@ def _kinds(table: Table, i: int) -> set[str]:
     return {"strings"} if table.dtype(i) == nw.String else {kind_of_value(value) for value in table.coded(i).distinct}
 
 
-def _warn_of_unread(
-    column: Column, coded: Coded, values: np.ndarray, what: str, other: Callable[[str], bool] = lambda text: False
-) -> None:
-    """Warn of texts that hold no number or date; blank cells are missing without a warning.
+def _read_text(column: Column, coded: Coded, readings: Mapping[str, Callable[[], np.ndarray]], what: str) -> np.ndarray:
+    """Number or date in each distinct cell of a column of text, NaN if there is none.
 
-    `other` says whether a text has the other decimal mark than the training table.
+    `readings` are by format in words; the first is that of the training, and the only one that is used: how a cell is
+    read never depends on other cells. Raises ValueError if cells show that the table has another format, in which other
+    cells may be misread, or if most cells cannot be read; a few count as missing, with a warning.
     """
-    is_unread = np.isnan(values)
-    for place in np.flatnonzero(is_unread).tolist():
-        is_unread[place] = bool(coded.distinct[place].strip())
+    (trained, read), *others = readings.items()
+    values = read()
+    is_unread = np.array([bool(text.strip()) for text in coded.distinct], bool) & np.isnan(values)
+    if not is_unread.any():
+        return values
+    wanted, why = f"{what} written {trained}", ""
+    found = {words: read_other() for words, read_other in others}
+    is_read = ~np.isnan(values)
+    is_other = is_unread & ~np.isnan(list(found.values())).all(axis=0)
+    if is_other.any():
+        fitting = [words for words, each in found.items() if not np.isnan(each[is_read | is_other]).any()]
+        is_ambiguous = is_read & np.any([~np.isnan(each) & (each != values) for each in found.values()], axis=0)
+        why = f"; the whole column fits {' or '.join(fitting)}" if fitting else "; no single format fits the column"
+        is_much = not _are_nearly_all(is_read, is_read | is_other, coded.counts)
+        if is_much and (fitting or is_ambiguous.any()) and int(coded.counts.sum()) >= CHECKED_ROWS:
+            raise _not_readable(column, coded, is_other, wanted, why)
+    if _are_most(column, coded, is_unread):
+        raise _not_readable(column, coded, is_other if is_other.any() else is_unread, wanted, why)
     if is_unread.any():
-        unread = [coded.distinct[place] for place in np.flatnonzero(is_unread).tolist()]
-        rows = int(coded.counts[is_unread].sum())
-        hint = "fix such cells, or leave them empty."
-        if other(min(unread)):
-            hint = f"write them with the decimal mark of the training table, as in {column.form}."
-        warn_caller(
-            f"Column {column.input_name!r} is read as {what}, but {plural(rows, 'cell')} "
-            f"{'holds' if rows == 1 else 'hold'} none, such as {min(unread)!r}; "
-            f"{'it counts' if rows == 1 else 'they count'} as missing. Hint: {hint}"
-        )
+        _warn_of_unread(column, coded, is_unread, what, is_other, trained)
+    return values
+
+
+def _commonest(coded: Coded, among: np.ndarray) -> str:
+    """The most frequent of some distinct texts; ties go to the first in the alphabet."""
+    counts = coded.counts
+    return str(coded.distinct[min(np.flatnonzero(among), key=lambda k: (-counts[k], coded.distinct[k]))])
+
+
+def _are_most(column: Column, coded: Coded, is_unread: np.ndarray) -> bool:
+    """Whether most cells, and most distinct ones, of a column that had values in training cannot be read."""
+    is_known = np.array([bool(text.strip()) for text in coded.distinct], bool)
+    n_cells, n_unread = int(coded.counts[is_known].sum()), int(coded.counts[is_unread].sum())
+    is_much = 2 * n_unread > n_cells and 2 * is_unread.sum() > is_known.sum()
+    return _had_values(column) and n_cells >= CHECKED_ROWS and is_much
+
+
+def _not_readable(column: Column, coded: Coded, is_unread: np.ndarray, wanted: str, why: str) -> InputError:
+    """The error for a column whose cells cannot be read as in training."""
+    n_unread, n_cells = int(coded.counts[is_unread].sum()), int(coded.counts.sum())
+    return InputError(
+        f"Column {column.input_name!r} held {wanted} in training, but {n_unread:,} of {plural(n_cells, 'cell')} cannot "
+        f"be read so, such as {_commonest(coded, is_unread)!r}{why}. Hint: write them as in training."
+    )
+
+
+def _warn_of_unread(
+    column: Column,
+    coded: Coded,
+    is_unread: np.ndarray,
+    what: str,
+    is_other: np.ndarray | None = None,
+    trained: str = "",
+) -> None:
+    """Warn of texts that hold no number or date, in the format of the training if they do so in another."""
+    shown = is_unread if is_other is None or not is_other.any() else is_other
+    n = int(coded.counts[is_unread].sum())
+    hint = "fix such cells, or leave them empty" if shown is is_unread else f"write them {trained}, as in training"
+    warn_caller(
+        f"Column {column.input_name!r} is read as {what}, but {plural(n, 'cell')} {'holds' if n == 1 else 'hold'} "
+        f"none, such as {_commonest(coded, shown)!r}; {'it counts' if n == 1 else 'they count'} as missing. "
+        f"Hint: {hint}."
+    )
 
 
 def _part_of_date(column: Column, days: np.ndarray) -> np.ndarray:

@@ -74,7 +74,7 @@ class SGBAP(LocalSGBAP):
         ----------
         X : dask array or data frame of shape (n, n_features)
         y : array of shape (n,), of Dask or not
-            The outcome: two values; the larger one (1, True, "yes") or `pos_label` is positive.
+            The outcome: two values; `pos_label` is positive, or 1, True, yes and the like, or the larger one.
         sample_weight : array of shape (n,), of Dask or not, optional
             Non-negative weights; weight 0 leaves the row out.
         client : dask.distributed.Client, optional

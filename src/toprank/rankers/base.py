@@ -105,7 +105,7 @@ class Ranker(ClassifierMixin, TableReader):
         X : array or data frame of shape (n, n_features), or a SharedTable of it
             numpy, pandas, polars or pyarrow; categories and missing values as they are.
         y : array of shape (n,)
-            The outcome: two values; the larger one (1, True, "yes") or `pos_label` is positive.
+            The outcome: two values; `pos_label` is positive, or 1, True, yes and the like, or the larger one.
         sample_weight : array of shape (n,), optional
             Non-negative weights. Weight 2 is the row twice, but for forests, which draw rows at random; weight 0 leaves
             a row out.

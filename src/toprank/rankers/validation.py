@@ -11,6 +11,7 @@ from sklearn.utils.multiclass import type_of_target
 from sklearn.utils.validation import column_or_1d
 
 from toprank._compat import Interval, InvalidParameterError
+from toprank.data.labels import usual_positive
 from toprank.data.table import is_missing
 from toprank.errors import InputError, InputTypeError, warn_caller
 from toprank.metrics.checks import as_vector
@@ -157,7 +158,7 @@ def check_no_measurements(y: Any, owner: str) -> None:
 
 
 def check_classes(labels: np.ndarray, pos_label: Any, owner: str) -> tuple[np.ndarray, int]:
-    """Return both classes, sorted, and the position of the positive one."""
+    """Return both classes, sorted, and the position of the positive one: that of a usual pair, else the later."""
     classes = check_two_labels(labels, owner)
     if len(classes) > 2:
         raise InputError(
@@ -165,7 +166,9 @@ def check_classes(labels: np.ndarray, pos_label: Any, owner: str) -> tuple[np.nd
             f"{len(classes)} label values in y, expected 2. Hint: pass y == value for the outcome you look for."
         )
     if pos_label is None:
-        return classes, 1
+        texts = [str(label) for label in classes.tolist()]
+        usual = usual_positive(texts)
+        return classes, 1 if usual is None else texts.index(usual)
     position = np.flatnonzero(classes == pos_label)
     if len(position) == 0:
         raise InputError(
@@ -267,12 +270,13 @@ def warn_of_light_weights(n_cases: float, min_samples_leaf: int, weight: np.ndar
 
 
 def warn_of_common_text_label(classes: np.ndarray, positive_index: int, pos_label: Any, rate: float) -> None:
-    """Warn if the default positive label, the later of two words, is the common one."""
+    """Warn if the default positive label, one of two words, is the common one."""
     if pos_label is None and classes.dtype.kind in "OU" and rate > 0.6:
-        positive, other = classes[positive_index], classes[1 - positive_index]
+        positive, other = str(classes[positive_index]), str(classes[1 - positive_index])
+        why = "" if usual_positive([other, positive]) else ", as the later of the two"
         warn_caller(
-            f"{str(positive)!r} is taken as the positive label, as the later of the two, but {100 * rate:.0f} % of "
-            f"the cases have it. Hint: pass pos_label={str(other)!r} if the other one is the rare outcome."
+            f"{positive!r} is taken as the positive label{why}, but {100 * rate:.0f} % of the cases have it. "
+            f"Hint: pass pos_label={other!r} if the other one is the rare outcome."
         )
 
 

@@ -109,7 +109,7 @@ class NeighbourRanker(Ranker):
             numpy, pandas, polars or pyarrow; categories and missing values as they are. The index of a pandas frame
             names the known cases in reasons, if it is not just 0, 1, 2, ...
         y : array of shape (n,)
-            The outcome: two values; the larger one (1, True, "yes") or `pos_label` is positive.
+            The outcome: two values; `pos_label` is positive, or 1, True, yes and the like, or the larger one.
         sample_weight : array of shape (n,), optional
             Non-negative weights. Weight 2 is the row twice, weight 0 leaves it out.
         groups : array of shape (n,), optional

@@ -1,0 +1,99 @@
+"""New tables that write dates and numbers in another way than the training table."""
+
+from dataclasses import replace
+
+import numpy as np
+import polars as pl
+import pytest
+
+from toprank.data.encoding import encode
+from toprank.data.table import read_table
+from toprank.errors import InputError
+from toprank.tree.columns import Column, Usual
+
+DAYS = [np.datetime64("2019-01-01") + 37 * i for i in range(40)]
+USUAL = Usual(5.0, 1.0, 9.0, 0.1, 0.05)
+AMOUNTS = [7.5 + 613.25 * i for i in range(40)]
+
+
+def dates_as(style):
+    return [day.item().strftime(style) for day in DAYS]
+
+
+def amounts_as(mark):
+    texts = [f"{amount:,.2f} EUR" for amount in AMOUNTS]
+    return texts if mark == "." else [text.translate(str.maketrans(",.", ".,")) for text in texts]
+
+
+def read_as(column, texts):
+    """Values of cells of text in a column of a model."""
+    return encode(read_table(pl.DataFrame({"c": texts}, schema={"c": pl.String})), [column])[:, 0].tolist()
+
+
+@pytest.mark.parametrize("form", ["dmy", "mdy"])
+def test_dates_with_the_year_first_are_read_whatever_the_order_in_training(form):
+    days = [float(day.astype(int)) for day in DAYS]
+    assert read_as(Column("c", form=form), dates_as("%Y-%m-%d")) == days
+
+
+@pytest.mark.parametrize(
+    ("column", "texts", "words"),
+    [
+        (Column("c", form="dmy"), dates_as("%m/%d/%Y"), r"day first \(31.12.2024\) in training.*month first \(12/31"),
+        (Column("c", form="ymd"), dates_as("%d.%m.%Y"), "the whole column fits day first"),
+        (Column("c", form="1.234,56", unit="EUR"), amounts_as("."), "as 1.234,56 EUR in training.*as 1,234.56 EUR"),
+        (Column("c", form="1,234.56", unit="EUR"), amounts_as(","), "the whole column fits as 1.234,56 EUR"),
+    ],
+    ids=["month first", "day first", "point", "comma"],
+)  # fmt: skip
+def test_a_column_in_another_format_is_refused_as_cells_could_be_misread(column, texts, words):
+    with pytest.raises(InputError, match=words):
+        read_as(column, [*texts, "-", None, " "])
+
+
+@pytest.mark.parametrize(
+    ("column", "texts", "why"),
+    [
+        (Column("c", form="dmy"), [*dates_as("%m/%d/%Y"), "31/12/2020"], "no single format fits"),
+        (
+            Column("c", form="ymd", usual=USUAL),
+            [f"{i:02d}/01/2020" for i in range(1, 13)],
+            "fits day first .* or month first",
+        ),
+        (Column("c", form="1.234,56", unit="EUR", usual=USUAL), [*amounts_as("."), "0,5 EUR"], "no single format fits"),
+    ],
+    ids=["both orders", "either order", "both marks"],
+)
+def test_a_column_that_may_be_misread_is_refused(column, texts, why):
+    with pytest.raises(ValueError, match=f"Column 'c' held .* in training, but .* cannot be read so.*{why}"):
+        read_as(column, texts)
+
+
+def test_cells_beside_others_that_cannot_be_misread_are_left_out():
+    with pytest.warns(UserWarning, match="1 cell holds none, such as '03/04/2020'.* year first"):
+        found = read_as(Column("c", form="ymd", usual=USUAL), ["1970-01-03", "03/04/2020"])
+    assert np.array_equal(found, [2.0, np.nan], equal_nan=True)
+
+
+def test_a_few_cells_in_another_format_are_left_out():
+    column = Column("c", form="dmy")
+    with pytest.warns(UserWarning, match=r"1 cell holds none, such as '12/31/2020'.* day first \(31.12.2024\)"):
+        found = read_as(column, [*dates_as("%d.%m.%Y"), "12/31/2020"])
+    assert np.isnan(found).tolist() == [False] * 40 + [True]
+    thousands = [f"{i}.500" for i in range(1, 30)]
+    with pytest.warns(UserWarning, match="1 cell holds none, such as '7.5'.* as 1.234,56, as in training"):
+        found = read_as(Column("c", form="1.234,56"), [*thousands, "7.5"])
+    assert found[:-1] == [1_000 * i + 500 for i in range(1, 30)]
+
+
+def test_a_column_that_lost_its_numbers_is_refused():
+    column = Column("c", form="1.234,56", unit="EUR", usual=USUAL)
+    with pytest.raises(ValueError, match="but 20 of 23 cells cannot be read so, such as 'high'") as told:
+        read_as(column, ["high"] * 10 + ["low"] * 10 + ["1,5 EUR"] * 3)
+    assert "Hint: write them as in training." in str(told.value)
+    with pytest.warns(UserWarning, match="12 cells hold none, such as '-'"):  # one word, and several numbers
+        read_as(column, ["-"] * 12 + ["1,5 EUR", "2,5 EUR"])
+    with pytest.warns(UserWarning, match="9 cells hold none"):  # too few to tell
+        read_as(column, ["high"] * 5 + ["low"] * 4)
+    with pytest.warns(UserWarning, match="20 cells hold none"):  # as in training
+        read_as(replace(column, usual=replace(USUAL, missing=0.8)), ["high"] * 10 + ["low"] * 10)
