@@ -57,6 +57,7 @@ HUGE_CONSTANT = Case({"number0": [1.7e308, None, None]}, np.array([0, 1, 0]), np
 # A score depends on the row and the model alone
 
 
+@pytest.mark.filterwarnings("ignore:No tree found a split")
 @pytest.mark.parametrize("kind", EVERY)
 @fewer(10)
 @given(case=cases(), data=st.data())
@@ -194,6 +195,7 @@ def test_the_place_inside_a_leaf_never_crosses_leaves(kind, case):
     assert np.all((score > 0) & (score <= 1))
 
 
+@pytest.mark.filterwarnings("ignore:No tree found a split")
 @pytest.mark.parametrize("kind", EVERY)
 @fewer(5)
 @given(case=cases(), data=st.data())

@@ -154,7 +154,8 @@ class AdditiveRanker(Ranker):
             self._grow(data, n_rounds, threads)
         rows = data.sample(COVER_ROWS)
         self.trees_ = self._finish(lambda: self.trees_.with_cover(data.X[rows], data.all_weights[rows]))
-        if self.trees_.is_leaf.all() and not self._is_prepared:
+        has_nothing_to_split = bool(np.all(data.X[rows] == data.X[:1]))  # which the caller may know
+        if self.trees_.is_leaf.all() and not self._is_prepared and not has_nothing_to_split:
             warn_caller(NO_SPLIT)
         return unseen
 
@@ -336,7 +337,7 @@ TREES_SO_FAR = "The last fit was interrupted: the model has the trees grown so f
 ALL_TREES = "The fit was interrupted after its last tree: the model is complete."
 
 NO_SPLIT = (
-    "No tree found a split, so all cases get the same score from the trees. Hint: look for constant columns, for a few "
+    "No tree found a split, so all cases get the same score from the trees. Hint: look for a few "
     "cases with nearly all of the weight, or for a subsample that leaves too few positives."
 )
 
