@@ -41,9 +41,14 @@ LEAST_SPREAD = 0.02
 PRIOR_RIDGE = 5.0
 """How strongly the refit of all points is drawn towards the boosted shapes."""
 
+MANY_CATEGORIES = 10
+"""With more categories than this, luck alone makes an order in which they seem to matter: they are ordered and cut on
+different rows, and the refit is held back."""
+
 RIDGE_PER_CATEGORY = 2.0
-"""The same for each category of a column, if that is more: groups of many categories were chosen by their outcomes, and
-a free refit on the same cases would bring back what luck was in the choice."""
+"""How strongly the refit of a column of many categories is drawn towards the boosted shape, for each category: its
+groups were chosen by their outcomes, and a free refit on the same cases would bring back what luck was in the choice.
+"""
 
 RULE_RIDGE = 1.0
 
@@ -98,8 +103,8 @@ def boost_shapes(
     """Log-odds of every bin of some features, and 0 of all other bins: float64 (total_bins,), added to an offset.
 
     With a direction of 1 or -1, int8 (n_features,), a shape must not fall, or not rise. `bag_of` is the bag that holds
-    out each row, random numbers below `N_BAGS`. Categories are ordered on one half of the rows and cut on the other, by
-    turns: an order that luck made brings no gain on other rows. `is_first_half` says for each row which half it is in.
+    out each row, random numbers below `N_BAGS`. Many categories are ordered on one half of the rows and cut on the
+    other, by turns: an order that luck made brings no gain on other rows. `is_first_half` says which half a row is in.
     """
 
     def boost(bag: int) -> np.ndarray:
@@ -114,12 +119,13 @@ def boost_shapes(
             rates_of(score, rate)
             codes, step = table.by_column[0], NO_STEP
             for feature in features.tolist():
-                own, is_categorical = table.by_column[feature], table.is_categorical[feature]
-                sums = np.empty((int(table.n_bins[feature]) + 1, 2))
-                add_step(codes, step, halves[turn % 2] if is_categorical else inside, target, score, rate, own, sums)
-                order = None
-                if is_categorical:
+                own, n_bins, order = table.by_column[feature], int(table.n_bins[feature]), None
+                is_split = table.is_categorical[feature] and n_bins > MANY_CATEGORIES
+                sums = np.empty((n_bins + 1, 2))
+                add_step(codes, step, halves[turn % 2] if is_split else inside, target, score, rate, own, sums)
+                if table.is_categorical[feature]:
                     order = np.argsort(sums[:, 0] / (sums[:, 1] + 10 * LEAST_CURVATURE), kind="stable")
+                if is_split:
                     add_step(own, NO_STEP, halves[1 - turn % 2], target, score, rate, own, sums)
                 codes, step = own, _step_of(sums, order, int(direction[feature]))
                 shapes[table.at[feature] : table.at[feature + 1]] += step
@@ -207,7 +213,7 @@ def cut_shape(
 
 def prior_ridge(is_categorical: bool, n_bins: int) -> float:
     """How strongly the refit draws the points of a column with so many bins or categories towards its shape."""
-    return max(PRIOR_RIDGE, RIDGE_PER_CATEGORY * n_bins) if is_categorical else PRIOR_RIDGE
+    return RIDGE_PER_CATEGORY * n_bins if is_categorical and n_bins > MANY_CATEGORIES else PRIOR_RIDGE
 
 
 # --- refitting --------------------------------------------------------------------------------------------------
