@@ -129,7 +129,7 @@ def noisy_rows():
 
 def rounds_of(model, X, is_positive):
     model.n_positives_ = float(is_positive.sum())
-    model.blend_ = model.blend
+    model.max_depth_, model.blend_ = model.max_depth, model.blend
     return Rounds(rounds.Rows(X, is_positive, np.ones(len(X)), ["q"] * X.shape[1]), model._settings())
 
 
@@ -227,7 +227,7 @@ def test_a_progress_line_tells_the_average_precision(audit, capsys):
     shown = capsys.readouterr().err
     assert "average precision 0." in shown
     assert "s left" in shown
-    passes = ("folds (1 of 2) [", "folds without the surrogate (2 of 2) [", "trees [")
+    passes = ("folds (1 of 2) [", "folds without the surrogate (2 of 2) [", "trees [")  # one more with more positives
     places = [shown.index(label) for label in passes]
     assert places == sorted(places)
 
@@ -273,7 +273,7 @@ def test_interrupted_folds_choose_among_the_rounds_so_far(audit, monkeypatch):
 
 @pytest.mark.parametrize(
     ("blend", "n_starts", "what"),
-    [("auto", 3, "folds without the surrogate were interrupted"), (0.8, 2, "interrupted after its folds")],
+    [("auto", 3, "interrupted before all settings were tried"), (0.8, 2, "interrupted after its folds")],
     ids=["second pass", "last fit"],
 )
 def test_an_interrupt_while_boosters_are_set_up_keeps_what_folds_have_found(audit, monkeypatch, blend, n_starts, what):
@@ -378,7 +378,7 @@ def test_an_interrupted_second_pass_that_is_worse_leaves_those_of_the_first(audi
     """The warning said that the number of trees is the best so far, but it was that of the complete first pass."""
     complete = SGBAP(cv=2, blend=0.8, **QUICK).fit(audit.X, audit.y)
     StopsAfter(monkeypatch, 2 * 12 + 2)  # the second round of the second pass
-    with pytest.warns(UserWarning, match="without the surrogate were interrupted") as caught:
+    with pytest.warns(UserWarning, match="interrupted before all settings were tried") as caught:
         model = SGBAP(cv=2, on_interrupt="keep", **QUICK).fit(audit.X, audit.y)
     assert len(caught) == 1
     assert caught[0].filename == __file__
@@ -458,10 +458,58 @@ def test_bad_settings_are_refused(audit):
 
 @pytest.mark.parametrize("seed", [0, 3])
 def test_folds_choose_whether_the_surrogate_pays(seed):
-    data = make_audit(1500, random_state=seed)
-    fits = {blend: SGBAP(blend=blend, n_estimators=80, warm_up=10).fit(data.X, data.y) for blend in (0.8, 0.0, "auto")}
+    data, settings = make_audit(1500, random_state=seed), {"max_depth": 6, "n_estimators": 80, "warm_up": 10}
+    fits = {blend: SGBAP(blend=blend, **settings).fit(data.X, data.y) for blend in (0.8, 0.0, "auto")}
     best = {blend: model.learning_curve_["average_precision"].max() for blend, model in fits.items()}
     chosen = 0.0 if best[0.0] >= best[0.8] else 0.8
     assert fits["auto"].blend_ == chosen if fits["auto"].n_rounds_ > 10 else 0.0
     assert best["auto"] == max(best[0.0], best[0.8])
     assert np.array_equal(fits["auto"].decision_function(data.X), fits[chosen].decision_function(data.X))
+
+
+STEEP = {"n_estimators": 60, "learning_rate": 0.3, "random_state": 0}
+"""Enough for trees of one condition to show what they can do."""
+
+
+def rows_that_add_up(n, works_together):
+    """Answers of yes and no that make a case positive one by one; or where the first two agree."""
+    X = np.random.default_rng(0).integers(0, 2, size=(n, 20)).astype(float)
+    score = 4 * (X[:, 0] == X[:, 1]) if works_together else X.sum(axis=1) - 9
+    return X, np.random.default_rng(1).logistic(size=n) < score - 3
+
+
+@pytest.mark.parametrize("works_together", [False, True])
+def test_folds_choose_between_single_conditions_and_several(tmp_path, works_together):
+    X, y = rows_that_add_up(1500, works_together)
+    model = SGBAP(**STEEP).fit(X, y)
+    assert model.max_depth_ == (6 if works_together else 1)
+    given = SGBAP(max_depth=model.max_depth_, blend=model.blend_, **STEEP).fit(X, y)
+    assert given._json == model._json
+    said = "of up to 6 conditions in a row" if works_together else "of one condition each, so that columns add up"
+    assert model._facts()["trees"] == f"{said}, chosen by folds"
+    assert given._facts()["trees"] == said
+    model.save(tmp_path / "model.toprank")
+    loaded = load(tmp_path / "model.toprank")
+    assert (loaded.max_depth_, loaded.max_depth) == (model.max_depth_, "auto")
+
+
+@pytest.mark.parametrize(("n_positives", "weight", "n_passes"), [(49, 1.0, 2), (49, 2.0, 3), (50, 1.0, 3)])
+def test_few_positives_do_not_choose_the_depth(capsys, n_positives, weight, n_passes):
+    """A weight of 2 is the row twice."""
+    X, y = rows_that_add_up(600, works_together=False)
+    rows = np.sort(np.r_[np.flatnonzero(~y), np.flatnonzero(y)[:n_positives]])
+    SGBAP(n_estimators=3, verbose=1).fit(X[rows], y[rows], np.full(len(rows), weight))
+    shown = capsys.readouterr().err
+    assert f"folds (1 of {n_passes}) [" in shown
+    assert ("folds with single conditions (3 of 3) [" in shown) == (n_passes == 3)
+
+
+def test_an_interrupted_third_pass_leaves_the_best_of_the_others(monkeypatch):
+    X, y = rows_that_add_up(1500, works_together=False)
+    settings = {"cv": 2, **STEEP}
+    assert SGBAP(**settings).fit(X, y).max_depth_ == 1
+    expected = SGBAP(max_depth=6, **settings).fit(X, y)
+    StopsAfter(monkeypatch, 2 * 2 * 60 + 2)
+    with pytest.warns(UserWarning, match="interrupted before all settings were tried"):
+        model = SGBAP(on_interrupt="keep", **settings).fit(X, y)
+    assert (model.max_depth_, model._json) == (6, expected._json)

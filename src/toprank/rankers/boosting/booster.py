@@ -28,9 +28,12 @@ from toprank.rankers.unseen import Unseen
 FEW_POSITIVES = 20
 """With fewer positives, the least curvature of a leaf is lowered in proportion."""
 
+MOST_DEPTH = 30
+"""Most conditions on a path of a tree that may be asked for."""
+
 BOOSTER_CONSTRAINTS: dict[str, list[Any]] = {
     **ADDITIVE_CONSTRAINTS,
-    "max_depth": [Interval(Integral, 1, 30, closed="both")],
+    "max_depth": [Interval(Integral, 1, MOST_DEPTH, closed="both")],
     "min_child_weight": [Interval(Real, 0, None, closed="left")],
     "reg_lambda": [Interval(Real, 0, None, closed="left")],
     "subsample": [Interval(Real, 0, 1, closed="right")],
@@ -48,7 +51,7 @@ class Booster(AdditiveRanker):
     """
 
     learning_rate: float
-    max_depth: int
+    max_depth: Any
     min_child_weight: float
     reg_lambda: float
     subsample: float
@@ -73,6 +76,10 @@ class Booster(AdditiveRanker):
         finally:
             del self._weight_unit
 
+    def _depth(self) -> int:
+        """The most conditions on a path of a tree."""
+        return self.max_depth
+
     def _start(
         self, data: Any, rows: np.ndarray, weight: np.ndarray, threads: Threads, others: np.ndarray | None = None
     ) -> Rounds:
@@ -85,7 +92,7 @@ class Booster(AdditiveRanker):
         parameters = {
             "tree_method": "hist", "device": self.device, "base_score": 0.0, "seed": seed, "verbosity": 0,
             "nthread": resolve_n_jobs(self.n_jobs), "max_bin": self.max_bin, "eta": self.learning_rate,
-            "max_depth": self.max_depth, "reg_lambda": self.reg_lambda,
+            "max_depth": self._depth(), "reg_lambda": self.reg_lambda,
             # A handful of positives has little curvature in all, and trees should still grow.
             "min_child_weight": min(self.min_child_weight, self.n_positives_ * self._weight_unit / FEW_POSITIVES),
             "colsample_bytree": self.colsample_bytree,

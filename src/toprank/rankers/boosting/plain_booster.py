@@ -11,7 +11,7 @@ from toprank.rankers.boosting.losses import Logistic, Loss
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class PlainBooster(Booster):
-    """Base of the boosters that differ in the loss alone; parameters and defaults are those of `SGBAP`."""
+    """Base of the boosters that differ in the loss alone; parameters are those of `SGBAP`."""
 
     _parameter_constraints = BOOSTER_CONSTRAINTS
 
@@ -39,8 +39,8 @@ class PlainBooster(Booster):
 class LogisticBoost(PlainBooster):
     """Gradient boosting on the logistic loss (GB-Logistic of the SGBAP paper).
 
-    It asks how likely a case is to be positive and ranks by the answer. Trees are grown by XGBoost. With the same
-    parameters and defaults as `SGBAP`, it shows what the surrogate of average precision adds.
+    It asks how likely a case is to be positive and ranks by the answer. Trees are grown by XGBoost. With the parameters
+    and defaults of `SGBAP`, but for the depth, which is 6, it shows what the surrogate of average precision adds.
 
     Parameters
     ----------

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import KW_ONLY, dataclass
 from numbers import Integral, Real
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 
@@ -13,7 +13,7 @@ from toprank._core.threads import Threads
 from toprank.data.cases import Cases
 from toprank.errors import InputError, warn_caller
 from toprank.rankers.boosting.additive_ranker import Followed
-from toprank.rankers.boosting.booster import BOOSTER_CONSTRAINTS
+from toprank.rankers.boosting.booster import BOOSTER_CONSTRAINTS, MOST_DEPTH
 from toprank.rankers.boosting.losses import Blend, ExponentialAP, Logistic, Loss, SigmoidAP
 from toprank.rankers.boosting.warm_booster import WarmBooster
 from toprank.rankers.unseen import Fold, Unseen
@@ -22,10 +22,23 @@ from toprank.words.counts import plural
 BLEND = 0.8
 """Share of the surrogate where it pays."""
 
-ONE_PASS = (
-    "The folds without the surrogate were interrupted: the model has the surrogate, whose folds are done. Ctrl-C again "
-    "ends the last fit."
+DEPTH, ADDITIVE = 6, 1
+"""Most conditions on a path where columns work together, and where each says its own."""
+
+FEWEST_POSITIVES = 50
+"""With fewer positives, held-out cases cannot tell which depth ranks better."""
+
+NOT_ALL_TRIED = (
+    "The folds were interrupted before all settings were tried: the model has the best of those whose folds are done. "
+    "Ctrl-C again ends the last fit."
 )
+
+
+class Way(NamedTuple):
+    """Settings that folds choose among."""
+
+    depth: int
+    blend: float
 
 
 @dataclass(eq=False, repr=False)
@@ -35,7 +48,7 @@ class SGBAP(WarmBooster):
     Trees are grown by XGBoost on the gradient of 1 - AP, in which a smooth function takes the place of "ranks at or
     above". The first rounds lower the logistic loss, the others both losses together, which ranks better than either
     alone; `SGBAP.paper()` is the published algorithm. The number of rounds is chosen by the average precision of
-    held-out cases.
+    held-out cases, which also say whether the surrogate pays, and trees of several conditions.
 
     Parameters
     ----------
@@ -46,14 +59,16 @@ class SGBAP(WarmBooster):
         Steepness of the surrogate: the larger, the more the very top counts.
     blend : float or "auto", default "auto"
         Share of the surrogate in a round, the rest is the logistic loss. 1 = the surrogate alone. "auto": 0.8, or 0 if
-        held-out cases are ranked better without the surrogate; both are tried in the folds. With cv=0 it is 0.8.
+        held-out cases are ranked better without the surrogate; folds try both. With cv=0 it is 0.8.
     warm_up : int, default 50
         First rounds, which lower the logistic loss alone.
     n_estimators : int, default 400
         Most trees; exactly so many with cv=0.
     learning_rate : float, default 0.05
-    max_depth : int, default 6
-        Most conditions on a path of a tree.
+    max_depth : int or "auto", default "auto"
+        Most conditions on a path of a tree. "auto": 6, or 1, so that columns add up, if held-out cases are ranked
+        better so; folds try 1 with the logistic loss alone, unless `blend` is a number. With cv=0, or fewer than 50
+        positives, it is 6.
     min_child_weight, reg_lambda : float, default 1.0
         XGBoost's penalties: least sum of curvature in a leaf, and what is added to it.
     subsample : float, default 0.8
@@ -97,6 +112,8 @@ class SGBAP(WarmBooster):
     n_rounds_ : int
     blend_ : float
         The share of the surrogate after the warm-up; 0 if the model has no more rounds than `warm_up`.
+    max_depth_ : int
+        The most conditions that a path of a tree could have.
     init_ : estimator or None
         The fitted `init`.
     learning_curve_ : dict of arrays
@@ -127,6 +144,7 @@ class SGBAP(WarmBooster):
 
     _parameter_constraints = {
         **BOOSTER_CONSTRAINTS,
+        "max_depth": [*BOOSTER_CONSTRAINTS["max_depth"], StrOptions({"auto"})],
         "surrogate": [StrOptions({"exp", "sigmoid"})],
         "alpha": [Interval(Real, 0, None, closed="neither")],
         "blend": [Interval(Real, 0, 1, closed="both"), StrOptions({"auto"})],
@@ -142,7 +160,7 @@ class SGBAP(WarmBooster):
     warm_up: int = 50
     n_estimators: int = 400
     learning_rate: float = 0.05
-    max_depth: int = 6
+    max_depth: int | str = "auto"
     min_child_weight: float = 1.0
     reg_lambda: float = 1.0
     subsample: float = 0.8
@@ -174,49 +192,68 @@ class SGBAP(WarmBooster):
         >>> SGBAP.paper("sigmoid", max_depth=3).line_search
         True
         """
-        published: dict[str, Any] = {"alpha": 1.0, "blend": 1.0, "warm_up": 0, "subsample": 0.5,
-                                     "learning_rate": 1.0, "colsample_bytree": 1.0, "line_search": True}  # fmt: skip
+        published: dict[str, Any] = {"alpha": 1.0, "blend": 1.0, "warm_up": 0, "subsample": 0.5, "learning_rate": 1.0,
+                                     "max_depth": DEPTH, "colsample_bytree": 1.0, "line_search": True}  # fmt: skip
         return cls(surrogate, **published | parameters)
 
     def _fit_model(self, data: Cases, threads: Threads) -> Unseen | None:
-        self.blend_ = self._given_blend()
+        self._take_way(self._ways()[0])
         unseen = super()._fit_model(data, threads)
         self.blend_ = self._used_blend()
         return unseen
 
-    def _given_blend(self) -> float:
-        """The share of the surrogate before folds have their say."""
-        return BLEND if isinstance(self.blend, str) else float(self.blend)
+    def _ways(self) -> list[Way]:
+        """What folds try; the first one holds without folds.
+
+        The surrogate learns from the top of the training ranking. Where the model is still far from the best that trees
+        can do, it overfits, and the logistic loss gets further; so do trees of several conditions where columns add up.
+        """
+        depth = DEPTH if isinstance(self.max_depth, str) else self.max_depth
+        blends = [BLEND, 0.0] if isinstance(self.blend, str) else [float(self.blend)]
+        ways = [Way(depth, blend) for blend in blends]
+        can_tell = self.n_positives_ * self._weight_unit >= FEWEST_POSITIVES
+        return [*ways, Way(ADDITIVE, blends[-1])] if isinstance(self.max_depth, str) and can_tell else ways
+
+    def _take_way(self, way: Way) -> None:
+        self.max_depth_, self.blend_ = way
+
+    def _depth(self) -> int:
+        return self.max_depth_
 
     def _used_blend(self) -> float:
         """The share of the surrogate in the rounds of the model; 0 if all of them belong to the warm-up."""
         return self.blend_ if self.n_rounds_ > self.warm_up else 0.0
 
     def _follow_folds(self, data: Cases, folds: list[Fold], threads: Threads, label: str = "folds") -> Followed:
-        """Boost with the surrogate and, if the folds are to choose, without it; keep what ranks held-out cases better.
+        """Boost in all ways that folds are to choose among, and keep what ranks held-out cases best."""
+        ways, best = self._ways(), None
+        for i, way in enumerate(ways):
+            self._take_way(way)
+            try:
+                found = super()._follow_folds(data, folds, threads, f"{label}{self._way_in_words(way, i, len(ways))}")
+            except KeyboardInterrupt:  # with no round that could be kept, or a second one
+                if self.on_interrupt != "keep" or best is None:
+                    raise
+                warn_caller(NOT_ALL_TRIED)
+                break
+            gain = 0.0 if best is None else found.average_precision - best.average_precision
+            if best is None or gain > 0 or (gain == 0 and found.is_complete):
+                best, kept = found, way
+            elif not found.is_complete:
+                warn_caller(NOT_ALL_TRIED)
+            if not found.is_complete:
+                break
+        assert best is not None
+        self._take_way(kept)
+        return best
 
-        The surrogate learns from the top of the training ranking. Where the model is still far from the best that trees
-        can do, it overfits, and the logistic loss gets further.
-        """
-        if self.blend != "auto":
-            return super()._follow_folds(data, folds, threads, label)
-        found, is_complete = super()._follow_folds(data, folds, threads, f"{label} (1 of 2)"), False
-        if not found.is_complete:
-            return found
-        try:
-            self.blend_ = 0.0
-            plain = super()._follow_folds(data, folds, threads, f"{label} without the surrogate (2 of 2)")
-            gain = plain.average_precision - found.average_precision
-            if gain > 0 or (gain == 0 and plain.is_complete):
-                return plain
-            is_complete = plain.is_complete
-        except KeyboardInterrupt:  # with no round of its own that could be kept, or a second one
-            if self.on_interrupt != "keep":
-                raise
-        if not is_complete:
-            warn_caller(ONE_PASS)
-        self.blend_ = BLEND
-        return found
+    @staticmethod
+    def _way_in_words(way: Way, i: int, n_ways: int) -> str:
+        """What the progress line says of a way after the word "folds"."""
+        if n_ways == 1:
+            return ""
+        what = "" if i == 0 else " with single conditions" if way.depth == ADDITIVE else " without the surrogate"
+        return f"{what} ({i + 1} of {n_ways})"
 
     def _loss_of(self, turn: int) -> Loss:
         if turn < self.warm_up or self.blend_ == 0:
@@ -225,9 +262,17 @@ class SGBAP(WarmBooster):
         return surrogate if self.blend_ == 1 else Blend(surrogate, self.blend_)
 
     def _facts(self) -> dict[str, str]:
-        rounds = f"{self.n_rounds_:,}{', chosen by folds' if self.learning_curve_ else ''}"
-        how = ", chosen by folds" if self.blend == "auto" and self.learning_curve_ else ""
-        return super()._facts() | {"rounds": rounds, "blend": self._blend_in_words() + how}
+        by_folds = ", chosen by folds" if self.learning_curve_ else ""
+        return super()._facts() | {
+            "rounds": f"{self.n_rounds_:,}{by_folds}",
+            "trees": self._depth_in_words() + (by_folds if self.max_depth == "auto" else ""),
+            "blend": self._blend_in_words() + (by_folds if self.blend == "auto" else ""),
+        }
+
+    def _depth_in_words(self) -> str:
+        if self.max_depth_ == ADDITIVE:
+            return "of one condition each, so that columns add up"
+        return f"of up to {self.max_depth_} conditions in a row"
 
     def _blend_in_words(self) -> str:
         if self.blend_ == 0:
@@ -237,12 +282,16 @@ class SGBAP(WarmBooster):
         return after + ("the surrogate of average precision alone" if self.blend_ == 1 else shares)
 
     def _to_arrays(self) -> dict[str, np.ndarray]:
-        return super()._to_arrays() | {"blend": np.array([self.blend_])}
+        return super()._to_arrays() | {"blend": np.array([self.blend_]), "max_depth": np.array([self.max_depth_])}
 
     def _from_arrays(self, arrays: dict[str, np.ndarray]) -> None:
         super()._from_arrays(arrays)
-        found = arrays.get("blend", np.array([self._given_blend()]))
-        if found.shape != (1,) or found.dtype != np.float64 or not 0 <= found[0] <= 1:
+        given = self._ways()[0]
+        blend = arrays.get("blend", np.array([given.blend]))
+        if blend.shape != (1,) or blend.dtype != np.float64 or not 0 <= blend[0] <= 1:
             raise InputError("The share of its surrogate is not a number from 0 to 1.")
-        self.blend_ = float(found[0])
+        depth = arrays.get("max_depth", np.array([given.depth]))
+        if depth.shape != (1,) or depth.dtype != np.int64 or not 1 <= depth[0] <= MOST_DEPTH:
+            raise InputError(f"The most conditions of its trees is not a number from 1 to {MOST_DEPTH}.")
+        self._take_way(Way(int(depth[0]), float(blend[0])))
         self.blend_ = self._used_blend()
