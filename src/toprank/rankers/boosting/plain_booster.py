@@ -40,7 +40,7 @@ class LogisticBoost(PlainBooster):
     """Gradient boosting on the logistic loss (GB-Logistic of the SGBAP paper).
 
     It asks how likely a case is to be positive and ranks by the answer. Trees are grown by XGBoost. With the parameters
-    and defaults of `SGBAP`, but for the depth, which is 6, it shows what the surrogate of average precision adds.
+    and defaults of `SGBAP(max_depth=6)`, it shows what the surrogate of average precision adds.
 
     Parameters
     ----------

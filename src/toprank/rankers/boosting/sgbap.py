@@ -265,8 +265,8 @@ class SGBAP(WarmBooster):
         by_folds = ", chosen by folds" if self.learning_curve_ else ""
         return super()._facts() | {
             "rounds": f"{self.n_rounds_:,}{by_folds}",
-            "trees": self._depth_in_words() + (by_folds if self.max_depth == "auto" else ""),
             "blend": self._blend_in_words() + (by_folds if self.blend == "auto" else ""),
+            "trees": self._depth_in_words() + (by_folds if self.max_depth == "auto" else ""),
         }
 
     def _depth_in_words(self) -> str:
