@@ -267,7 +267,7 @@ def _learn_values(table: Table, i: int, is_chosen: bool, is_judged: bool) -> lis
     kind = kind_of_values(table, i)
     codes, distinct = table.coded(i)
     if kind == "date":
-        return _date_columns(name, "date", table.coded(i).mapped(days_of_values(distinct)), is_judged)
+        return _date_columns(name, "date", np.array(days_of_values(table.cells(i))), is_judged)
     if kind == "number" and not is_chosen:
         return [Column(name)]
     is_declared = is_chosen or dtype in (nw.Categorical, nw.Enum)
