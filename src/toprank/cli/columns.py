@@ -17,6 +17,7 @@ from toprank.errors import InputError
 from toprank.tree.columns import NUMBER_FORMS, TEXT_FORMS
 from toprank.words.counts import every, plural, row_text
 from toprank.words.nearest import did_you_mean
+from toprank.words.visible import quoted
 
 if TYPE_CHECKING:
     import polars
@@ -269,8 +270,8 @@ def _note_stray_words(column: polars.Series, file: str, terminal: Terminal) -> N
         word = column.cast(pl.String)[row]
         terminal.note(
             f"Column {column.name!r} of {file} is read as categories because {n_words:,} of {n_values:,} cells "
-            f"{'holds' if n_words == 1 else 'hold'} no number, such as {word!r} in {row_text(row)}; leave such cells "
-            "empty to get numbers with missing values."
+            f"{'holds' if n_words == 1 else 'hold'} no number, such as {quoted(word)} in {row_text(row)}; leave such "
+            "cells empty to get numbers with missing values."
         )
 
 

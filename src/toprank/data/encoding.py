@@ -21,6 +21,7 @@ from toprank.errors import InputError, InputTypeError, warn_caller
 from toprank.tree.columns import NUMBER_FORMS, TEXT_FORMS, Column
 from toprank.words.counts import plural
 from toprank.words.numbers import number_text
+from toprank.words.visible import quoted
 
 CHECKED_ROWS, MOSTLY_MISSING = 10, 0.5
 """Rows from which a column without values is worth a warning, unless this share of its training values was missing."""
@@ -163,13 +164,21 @@ def _category_codes(column: Column, coded: Coded) -> np.ndarray:
     is_unseen = np.isnan(found)
     if is_unseen.any():
         unseen = [value for value, new in zip(coded.distinct, is_unseen.tolist(), strict=True) if new]
+        example = min(unseen, key=str)
+        like = [known for known in code if _spelling(known) == _spelling(example)]
+        remark = f" (it saw {quoted(like[0])}: check spaces and capitals)" if like else ""
         warn_caller(
             f"Column {column.name!r} holds {plural(len(unseen), 'category', 'categories')} in "
             f"{plural(int(coded.counts[is_unseen].sum()), 'row')} that training never saw, such as "
-            f"{min(unseen, key=str)!r}; {'it is' if len(unseen) == 1 else 'they are'} scored like "
+            f"{quoted(example)}{remark}; {'it is' if len(unseen) == 1 else 'they are'} scored like "
             f"{'a missing value' if len(unseen) == 1 else 'missing values'}."
         )
     return coded.mapped(found)
+
+
+def _spelling(category: Any) -> str:
+    """A category without what distinguishes only its spelling: spaces, of any kind, and capitals."""
+    return " ".join(str(category).split()).casefold()
 
 
 def _numbers(table: Table, i: int, column: Column) -> np.ndarray:
@@ -344,7 +353,7 @@ def _not_readable(column: Column, coded: Coded, is_unread: np.ndarray, written: 
     n_unread, n_cells = int(coded.counts[is_unread].sum()), int(coded.counts.sum())
     return InputError(
         f"Column {column.input_name!r} {trained} in training, but {n_unread:,} of {plural(n_cells, 'cell')} cannot "
-        f"be read {wanted}, such as {_commonest(coded, is_unread)!r}{why}. Hint: {hint}."
+        f"be read {wanted}, such as {quoted(_commonest(coded, is_unread))}{why}. Hint: {hint}."
     )
 
 
@@ -364,7 +373,7 @@ def _warn_of_unread(
         hint += ", as in training"
     warn_caller(
         f"Column {column.input_name!r} is read as {what}, but {plural(n, 'cell')} {'holds' if n == 1 else 'hold'} "
-        f"none, such as {_commonest(coded, shown)!r}; {'it counts' if n == 1 else 'they count'} as missing. "
+        f"none, such as {quoted(_commonest(coded, shown))}; {'it counts' if n == 1 else 'they count'} as missing. "
         f"Hint: {hint}."
     )
 
