@@ -16,7 +16,7 @@ from toprank.data.number_text import NumberForm, numbers_of
 from toprank.errors import InputError
 from toprank.tree.columns import NUMBER_FORMS, TEXT_FORMS
 from toprank.words.counts import every, plural, row_text
-from toprank.words.nearest import did_you_mean
+from toprank.words.nearest import column_hint, did_you_mean
 from toprank.words.visible import quoted
 
 if TYPE_CHECKING:
@@ -48,10 +48,7 @@ def label_values(frame: polars.DataFrame, label: str, file: str) -> np.ndarray:
     if label not in frame.columns:
         raise InputError(
             f"The label column {label!r} is missing from {file} ({plural(frame.width, 'column')} read)."
-            + (
-                did_you_mean(label, frame.columns)
-                or f" Hint: its columns are {', '.join(frame.columns[:8])}{', ...' if frame.width > 8 else ''}."
-            )
+            + column_hint(label, frame.columns)
         )
     column = frame[label]
     if column.dtype.is_float():
