@@ -349,7 +349,7 @@ def _not_readable(column: Column, coded: Coded, is_unread: np.ndarray, written: 
     if column.form in TEXT_FORMS:
         trained, wanted, hint = f"held {written}", "so", "write them as in training"
     else:
-        trained, wanted, hint = "was of a date type", f"as {written}", "convert the column to dates, or write them so"
+        trained, wanted, hint = "was of a date type", f"as {written}", f"convert the column to dates, or use {written}"
     n_unread, n_cells = int(coded.counts[is_unread].sum()), int(coded.counts.sum())
     return InputError(
         f"Column {column.input_name!r} {trained} in training, but {n_unread:,} of {plural(n_cells, 'cell')} cannot "
