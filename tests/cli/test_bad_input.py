@@ -85,6 +85,15 @@ CONTENTS = {
         "Column 1 of hist.csv has no name, expected one in the first line. Hint: pandas writes such a column for its "
         "index; use to_csv(..., index=False).",
     ),
+    "no second name": (
+        b"a,,fraud\n0,1,0\n",
+        "Column 2 of hist.csv has no name, expected one in the first line. Hint: name it, or delete the column.",
+    ),
+    "short line after the separator": (
+        b"sep=;\na;fraud\n1;0\n2\n",
+        "Line 4 of hist.csv has 1 field, expected 2 as in the header. Hint: was the line cut off?",
+    ),
+    "only a separator": (b"sep=,\n", "hist.csv is empty, expected column names and rows. Hint: was it fully written?"),
     "open quote": (
         b'a,fraud\n1,0\n"2,1\n3,0\n',
         "Line 3 of hist.csv opens a quote that is never closed. Hint: was the file cut off? A cell that holds a quote "

@@ -70,12 +70,22 @@ def test_describe_of_a_table_says_what_fit_makes_of_each_column(fitted):
     assert "version left out - 1 constant: always v1" in out
 
 
+def test_a_note_on_one_stray_cell_has_a_verb_for_one(tmp_path):
+    history = write_cases(
+        tmp_path / "h.csv", "a,fraud", [f"{'3?' if i == 5 else i % 7},{i % 6 == 0}" for i in range(80)]
+    )
+    done = run("fit", history, "--label", "fraud", "--model", "tree", "--cv", 0, "-o", tmp_path / "m.toprank")
+    assert done.err.startswith(
+        "Note: Column 'a' of h.csv is read as categories because 1 of 80 cells holds no number, such as '3?' in row 6"
+    )
+
+
 @pytest.mark.parametrize(("model", "n"), [("red-flags", 60), ("tree", 30), ("scorecard", 60), ("rankboost", 60)])
 def test_a_table_where_no_column_varies_gets_a_note(tmp_path, model, n):
     history = write_cases(tmp_path / "h.csv", "a,b,fraud", [f"1,x,{int(i % 6 == 0)}" for i in range(n)])
     done = run("fit", history, "--label", "fraud", "--model", model, "-o", tmp_path / "m.toprank")
     assert done.code == 0, done.err
-    assert done.err.startswith("Note: no column varies ('a', 'b'), so every case gets the same score")
+    assert done.err.startswith("Note: No column varies ('a', 'b'), so every case gets the same score")
     assert len(set(toprank.load(tmp_path / "m.toprank").decision_function(pl.read_csv(history)))) == 1
     history = write_cases(tmp_path / "h.csv", "a,b,fraud", [f"{i % 2},x,{int(i % 6 == 0)}" for i in range(n)])
     assert "varies" not in run("fit", history, "--label", "fraud", "--model", model, "-o", tmp_path / "m.toprank").err

@@ -227,7 +227,7 @@ def test_fit_notes_what_looks_like_a_mistake(tmp_path):
     assert "Note: 1 column of X is left out: 'case_id' (identifier). Hint: --set keep_columns=NAME" in done.err
     assert done.err.count("'case_id'") == 1
     assert "Column 'amount' is read as numbers, but 1 cell holds none, such as 'n/a'" in done.err
-    assert "read from text: 'amount' (number written as text)" in done.err
+    assert "Read from text: 'amount' (number written as text)" in done.err
     assert "if the other outcome is the rare one" in done.err
     assert "254" not in done.out
 

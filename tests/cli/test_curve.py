@@ -102,6 +102,10 @@ def test_a_saved_curve_chooses_as_the_library_does(folder, fitted, options, targ
     assert f"  {reason} " in done.out
     assert why in " ".join(done.out.split())
     assert "Keep the choice with -o" in done.out
+    held_out, at = fitted.held_out_points_, expected.position
+    in_table = held_out.false_positives[at] + held_out.positives - held_out.false_negatives[at]
+    said = f"\n  in the table  {in_table:,.0f} alerts, those of the trees of the folds"
+    assert (said in done.out) == (round(in_table) != round(expected.alerts.value))
     marks = [line for line in done.out.splitlines() if line.endswith("  chosen")]
     assert [int(line.split()[0]) for line in marks] == [expected.position]
     if target not in ({"k": 20}, {"cost_ratio": 0.5, "max_leaves": 3}):

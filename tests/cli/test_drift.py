@@ -154,9 +154,9 @@ def test_columns_that_differ_in_any_two_files_are_noted(folder, tmp_path):
         ).write_csv(tmp_path / name)  # fmt: skip
     done = run("drift", tmp_path / "reference.csv", tmp_path / "same.csv", "--ignore", "case_id")
     assert done.code == 1
-    assert "column 'row' has a different value in every row, and none of same.csv occurs in reference.csv" in done.err
+    assert "Column 'row' has a different value in every row, and none of same.csv occurs in reference.csv" in done.err
     assert "leave it out with --ignore case_id,row." in done.err
-    assert "no value of column 'month' in same.csv occurs in reference.csv; if it is a date or a batch" in done.err
+    assert "No value of column 'month' in same.csv occurs in reference.csv; if it is a date or a batch" in done.err
     done = run(
         "drift", tmp_path / "reference.csv", tmp_path / "same.csv", "--ignore", "case_id", "--ignore", "row,month"
     )
@@ -175,6 +175,20 @@ def test_codes_stay_text_where_one_file_holds_only_numbers(tmp_path):
     assert done.code == 2
     assert "Column 'code' holds numbers in b.csv but text in a.csv: 'A1' in row " in done.err
     assert run("drift", tmp_path / "b.csv", tmp_path / "a.csv", "--categories", "code").code == 1
+
+
+@pytest.mark.parametrize("swapped", [False, True])
+def test_a_few_words_among_numbers_count_as_missing(tmp_path, swapped):
+    rng = np.random.default_rng(0)
+    numbers = [str(value) for value in rng.normal(size=400).round(1)]
+    pl.DataFrame({"a": numbers}).write_csv(tmp_path / "plain.csv")
+    pl.DataFrame({"a": ["n/a" if i % 25 == 0 else value for i, value in enumerate(numbers)]}).write_csv(
+        tmp_path / "words.csv"
+    )
+    files = [tmp_path / "plain.csv", tmp_path / "words.csv"]
+    done = run("drift", *(files[::-1] if swapped else files))
+    assert done.code == 0, done.err
+    assert done.err.startswith("Note: Column 'a' is read as numbers, but 16 cells hold none, such as 'n/a'")
 
 
 @pytest.mark.parametrize(

@@ -63,6 +63,9 @@ def test_text_columns_are_taken_as_they_stand(tmp_path):
         ("a\tb\n1.5\tx\n2.25\ty\n", [1.5, 2.25]),
         (b"\xef\xbb\xbfa,b\r\n1.5,x\r\n2.25,y\r\n\r\n", [1.5, 2.25]),
         ('a,b\n1.5,"x, ""y""\nz"\n2.25,y\n', [1.5, 2.25]),
+        ("sep=,\na,b\n1.5,x\n2.25,y\n", [1.5, 2.25]),
+        (b"\xef\xbb\xbfSEP=;\r\na;b\r\n1,5;x,y,z\r\n2,25;y\r\n", [1.5, 2.25]),
+        ('"sep=|"\na|b\n1.5|"x\n"\n2.25|y,y\n', [1.5, 2.25]),
     ],
 )
 def test_separators_line_ends_and_quotes(tmp_path, content, expected):

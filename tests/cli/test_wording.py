@@ -219,7 +219,7 @@ def test_dates_as_text_get_one_note(tmp_path, hours, n_different):
     assert done.code == 0, done.err
     if n_different:
         assert done.err == (
-            "Note: read from text: 'day of entry' (date, year first); --set categorical_features=NAME keeps a column "
+            "Note: Read from text: 'day of entry' (date, year first); --set categorical_features=NAME keeps a column "
             "as categories.\n"
         )
     else:

@@ -271,6 +271,25 @@ def test_stray_cells_are_missing_and_counted():
     assert np.isnan(matrix[0, amount])
 
 
+@pytest.mark.parametrize(
+    ("cells", "kind"),
+    [
+        ([*"012345" * 20, "n/a"], "number"),
+        (["0.5", "1.5"] * 20 + ["?", "-", "unknown", ""], "number"),
+        ([*"012345" * 20], "category"),  # codes: nobody wrote a number that could be missing
+        ([*"01" * 20, *["n/a"] * 5], "category"),  # too many words
+        ([*"012345" * 20, "None"], "category"),  # may mean zero
+        ([*"012345" * 20, "10+"], "category"),
+        (["1"] * 20 + ["no"], "category"),
+        (["10115", "80331", "20095"] * 20 + ["n/a"], "category"),
+        (["0115", "331"] * 20 + ["n/a"], "category"),
+    ],
+)
+def test_a_few_words_do_not_make_numbers_categories(cells, kind):
+    columns, _ = learn_columns(read_table(pl.DataFrame({"c": cells})))
+    assert [column.kind for column in columns] == [kind]
+
+
 def test_scored_tables_may_hold_numbers_and_dates_as_such():
     X, y = make_table()
     X = X[["opened", "amount", "size"]]

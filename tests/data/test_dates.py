@@ -47,8 +47,8 @@ def test_what_is_written_is_read(moment, form, data):
         (" 1970-01-02 ", "ymd", 1.0),
         ("1970-01-02T12:00", "ymd", 1.5),
         ("1970-01-02 12:00:00Z", "ymd", 1.5),
-        ("1970-01-02T12:00:00+06:00", "ymd", 1.25),
-        ("1970-01-02T12:00:00-0600", "ymd", 1.75),
+        ("1970-01-02T00:00:00+02:00", "ymd", 1.0),
+        ("1970-01-02T12:00:00-0600", "ymd", 1.5),
         ("1/2/1970 6:00 PM", "mdy", 1.75),
         ("1/2/1970 12:00 am", "mdy", 1.0),
         ("02.01.70", "dmy", 1.0),
@@ -123,10 +123,37 @@ def test_columns_without_times_stay_whole_days():
     assert encode(rows, [Column("d", form="ymd")])[:, 0].tolist() == [18691.0, 18691.0]
 
 
+MIDNIGHTS = pd.to_datetime(["2021-03-01", "2021-07-01", "2021-12-31"]).tz_localize("Europe/Paris")  # +1 and +2 hours
+LOCAL = {
+    "pandas": lambda m: pd.DataFrame({"d": m}),
+    "pandas objects": lambda m: pd.DataFrame({"d": pd.Series([*m[:2], m[2].to_pydatetime()], dtype=object)}),
+    "polars": lambda m: pl.from_pandas(pd.DataFrame({"d": m})),
+    "pyarrow": lambda m: pa.Table.from_pandas(pd.DataFrame({"d": m})),
+    "array": lambda m: np.array([[each] for each in m], object),
+    "text": lambda m: pl.DataFrame({"d": [each.isoformat() for each in m]}),
+    "day first": lambda m: pl.DataFrame({"d": [f"{each:%d.%m.%Y %H:%M %z}" for each in m]}),
+}
+
+
+@pytest.mark.parametrize("library", LOCAL)
+def test_local_midnights_keep_their_date(library):
+    table = read_table(LOCAL[library](MIDNIGHTS))
+    column = Column(table.names[0], form="dmy" if library == "day first" else "date", has_time=True)
+    assert encode(table, [column])[:, 0].tolist() == [18687.0, 18809.0, 18992.0]
+
+
+def test_each_cell_keeps_its_own_zone():
+    in_paris = MIDNIGHTS[0]
+    moments = [in_paris, in_paris.tz_convert("UTC"), pd.NaT, in_paris.tz_convert("Asia/Tokyo")]  # the same moment
+    table = read_table(pd.DataFrame({"d": pd.Series(moments, dtype=object)}))
+    days = encode(table, [Column("d", form="date", has_time=True)])[:, 0]
+    assert np.allclose(days, [18687, 18687 - 1 / 24, np.nan, 18687 + 8 / 24], equal_nan=True)
+
+
 def test_dates_of_python_and_other_values():
     zoned = dt.datetime(1970, 1, 2, 1, tzinfo=dt.timezone(dt.timedelta(hours=1)))
     found = days_of_values([dt.date(1970, 1, 2), pd.Timestamp("1970-01-02 12:00"), zoned, "1970-01-02"])
-    assert found[:3] == [1.0, 1.5, 1.0]
+    assert found[:3] == [1.0, 1.5, 1 + 1 / 24]
     assert math.isnan(found[3])
 
 

@@ -174,6 +174,13 @@ def test_unseen_categories_of_a_column_without_known_ones():
     assert np.isnan(matrix).all()
 
 
+def test_a_category_in_another_spelling_is_named_beside_the_known_one():
+    known = Column("c", ("Female", "Male"))
+    sentence = "such as 'Female\u00a0' \\(it saw 'Female': check spaces and capitals\\); it is scored"
+    with pytest.warns(UserWarning, match=sentence):
+        encode(read_table(pl.DataFrame({"c": ["Female\u00a0", "Male"]})), [known])
+
+
 @pytest.mark.parametrize("method", ["decision_function", "predict", "top_k", "explain"])
 def test_warnings_of_unseen_categories_point_to_the_caller(method):
     X = pd.DataFrame({"c": ["a", "b"] * 20})

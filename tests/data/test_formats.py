@@ -97,3 +97,13 @@ def test_a_column_that_lost_its_numbers_is_refused():
         read_as(column, ["high"] * 5 + ["low"] * 4)
     with pytest.warns(UserWarning, match="20 cells hold none"):  # as in training
         read_as(replace(column, usual=replace(USUAL, missing=0.8)), ["high"] * 10 + ["low"] * 10)
+
+
+def test_text_for_a_column_of_a_date_type_is_not_said_to_be_text_in_training():
+    column = Column("c", form="date", usual=USUAL)
+    assert read_as(column, dates_as("%Y-%m-%d")) == read_as(Column("c", form="ymd"), dates_as("%Y-%m-%d"))
+    with pytest.raises(ValueError, match="Column 'c' was of a date type in training, but 40 of 40 cells") as told:
+        read_as(column, dates_as("%d.%m.%Y"))
+    assert "Hint: convert the column to dates, or use dates written year first (2024-12-31)." in str(told.value)
+    with pytest.warns(UserWarning, match=r"Hint: write them year first \(2024-12-31\)\.$"):
+        read_as(column, [*dates_as("%Y-%m-%d"), "31.12.2020"])

@@ -225,7 +225,7 @@ def test_bands_are_categories_in_ascending_order_unless_the_caller_calls_them_ca
     X, _ = make_ages()
     column = learn_columns(read_table(X)).columns[0]
     assert (column.kind, column.is_ordered, column.categories) == ("category", True, tuple(AGES))
-    assert column.reading_text == "8 bands, < 18 to 75+"
+    assert column.reading_text == "8 bands, from < 18 to 75+"
     chosen = learn_columns(read_table(X), categorical_features=["age"]).columns[0]
     declared = learn_columns(read_table(X.astype({"age": "category"}))).columns[0]
     assert not chosen.is_ordered

@@ -1,6 +1,7 @@
 """A student learns from a better ranker, and the report says what it costs."""
 
 import json
+from dataclasses import replace
 from functools import partial
 
 import numpy as np
@@ -16,7 +17,7 @@ from toprank import KNN, CostTree, MetaAP, MetaAPForest, RankingTree, RedFlags, 
 from toprank._core.threads import Threads
 from toprank.datasets import make_audit
 from toprank.errors import InputError, InputTypeError
-from toprank.metrics import average_precision
+from toprank.metrics import Interval, average_precision
 from toprank.rankers.neighbours.mixing import mix_neighbours
 from toprank.rankers.progress import reported_to
 from toprank.rankers.unseen import held_out_folds
@@ -134,6 +135,16 @@ def test_the_gain_has_a_paired_interval(found):
     assert found.gain.low <= found.gain.value <= found.gain.high
     is_clear = found.gain.low > 0 or found.gain.high < 0
     assert ("may be chance" in str(found)) is not is_clear
+
+
+@pytest.mark.parametrize(
+    ("value", "words"), [(-0.0021, "worse by 0.002 than"), (0.012, "better by 0.012 than"), (-0.0001, "as good as")]
+)
+def test_a_loss_is_not_called_a_gain(found, value, words):
+    changed = replace(found, gain=Interval(value, value - 0.02, value + 0.02, 0.95))
+    low, high = f"{value - 0.02:+.3f}", f"{value + 0.02:+.3f}"
+    interval = f"(95 % interval of the gain {low} to {high})"
+    assert changed.gain_text == f"{words} without a teacher {interval}, which may be chance"
 
 
 def test_soft_labels_are_those_of_teachers_that_did_not_see_the_case():

@@ -113,8 +113,8 @@ def judged_in_words(source: str) -> str:
     return "the training data, which is optimistic: use `toprank evaluate` on held-out cases"
 
 
-def choice_facts(selection: Selection, why: str = "") -> RenderableType:
-    """Return what to expect of a chosen point, and optionally why it was chosen."""
+def choice_facts(curve: CostOptimalCurve, selection: Selection, why: str = "") -> RenderableType:
+    """Return what to expect of a chosen point of a curve, and optionally why it was chosen."""
     alerts, made = selection.alerts, f"trained for false alarms that cost {selection.point.cost_ratio:.3g}"
     if selection.point.moved is not None:
         made = str(selection.point.moved)
@@ -127,12 +127,25 @@ def choice_facts(selection: Selection, why: str = "") -> RenderableType:
         *([("because", why)] if why and not cut else []),
         ("alerts", f"{alerts.value:,.0f} ({alerts.low:,.0f} to {alerts.high:,.0f}) among as many cases as in "
                    f"training{hits}"),
+        *_other_alerts(curve, selection),
         ("found", f"{share_text(selection.recall)} of the positives"),
         ("false alarms", f"{share_text(selection.false_positive_rate)} of the negatives"),
         ("judged by", f"{judged_in_words(selection.judged_by)}; in brackets: "
         f"{100 * selection.recall.level:.0f} % confidence interval"),
     ]  # fmt: skip
     return Facts(rows)
+
+
+def _other_alerts(curve: CostOptimalCurve, selection: Selection) -> list[tuple[str, str]]:
+    """Return why the table has more alerts than the choice, if it has: they are of the trees of the folds."""
+    rows, taken = curve_table(curve).rows, f"{selection.alerts.value:,.0f}"
+    row = rows[selection.position]
+    there = f"{row.counts.alerts:,.0f}"
+    if selection.judged_by != "cross-validation" or there == taken:
+        return []
+    own = f"{row.training.alerts:,.0f}"
+    return [("in the table", f"{there} alerts, those of the trees of the folds; this tree itself has {own} in "
+                             f"training, and the figures here are of the first {taken} of the {there}")]  # fmt: skip
 
 
 def show_tree(
@@ -146,7 +159,7 @@ def show_tree(
     whose = f"base tree (point {curve.base_point_}, which weights both classes equally)"
     if chosen is not None:
         terminal.heading(f"Chosen: {chosen.target}")
-        terminal.show(choice_facts(chosen, why))
+        terminal.show(choice_facts(curve, chosen, why))
         whose = "chosen tree"
     terminal.heading(f"Rules of the {whose} for positives, with figures on the training cases")
     terminal.show(called_list(rules))

@@ -12,11 +12,12 @@ import numpy as np
 from toprank.cli.reading import as_numbers
 from toprank.cli.terminal import Terminal
 from toprank.data.labels import usual_positive
-from toprank.data.number_text import NumberForm, learn_number_form, numbers_of
+from toprank.data.number_text import NumberForm, numbers_of
 from toprank.errors import InputError
 from toprank.tree.columns import NUMBER_FORMS, TEXT_FORMS
 from toprank.words.counts import every, plural, row_text
-from toprank.words.nearest import did_you_mean
+from toprank.words.nearest import column_hint, did_you_mean
+from toprank.words.visible import quoted
 
 if TYPE_CHECKING:
     import polars
@@ -47,10 +48,7 @@ def label_values(frame: polars.DataFrame, label: str, file: str) -> np.ndarray:
     if label not in frame.columns:
         raise InputError(
             f"The label column {label!r} is missing from {file} ({plural(frame.width, 'column')} read)."
-            + (
-                did_you_mean(label, frame.columns)
-                or f" Hint: its columns are {', '.join(frame.columns[:8])}{', ...' if frame.width > 8 else ''}."
-            )
+            + column_hint(label, frame.columns)
         )
     column = frame[label]
     if column.dtype.is_float():
@@ -192,7 +190,7 @@ def _note_many_values(column: polars.Series, file: str, terminal: Terminal) -> N
     is_unique = len(column) >= 100 and column.null_count() == 0 and column.n_unique() == len(column)
     if is_unique and not names_rows(name, column.to_numpy()):
         terminal.note(
-            f"column {name!r} of {file} has a different value in every row; if it identifies the case, leave it out "
+            f"Column {name!r} of {file} has a different value in every row; if it identifies the case, leave it out "
             f"with --id {shlex.quote(name)}.",
             column=name,
         )
@@ -206,7 +204,7 @@ def note_constants(model: Any, features: polars.DataFrame, terminal: Terminal) -
     more = f" and {len(names) - COLUMNS_NAMED:,} more" if len(names) > COLUMNS_NAMED else ""
     listed = f"{', '.join(map(repr, names[:COLUMNS_NAMED]))}{more}"
     terminal.note(
-        f"no column varies ({listed}), so every case gets the same score and nothing is ranked. Hint: the file needs "
+        f"No column varies ({listed}), so every case gets the same score and nothing is ranked. Hint: the file needs "
         "columns that differ between cases."
     )
 
@@ -220,7 +218,7 @@ def note_readings(model: Any, features: polars.DataFrame, terminal: Terminal) ->
             for column in read[:COLUMNS_NAMED]
         )
         more = f" and {len(read) - COLUMNS_NAMED:,} more" if len(read) > COLUMNS_NAMED else ""
-        terminal.note(f"read from text: {listed}{more}; --set categorical_features=NAME keeps a column as categories.")
+        terminal.note(f"Read from text: {listed}{more}; --set categorical_features=NAME keeps a column as categories.")
 
 
 def _example_of(column: Column, texts: polars.Series) -> str:
@@ -256,18 +254,21 @@ def _note_stray_words(column: polars.Series, file: str, terminal: Terminal) -> N
     """Add a note on number columns that became categories because too many cells hold words."""
     import polars as pl
 
-    numbers = as_numbers(column)
-    if learn_number_form(column.drop_nulls().unique().to_list()) is not None:
+    from toprank.data.column_roles import learn_numbers
+    from toprank.data.table import read_table
+
+    if learn_numbers(read_table(column.to_frame()).coded(0)) is not None:
         return
+    numbers = as_numbers(column)
     is_word = column.is_not_null() & numbers.is_null()
     n_words, n_values = int(is_word.sum()), len(column) - column.null_count()
     if n_words and n_values - n_words >= STRAY_SHARE * n_values:
         row = int(np.argmax(is_word.to_numpy()))
         word = column.cast(pl.String)[row]
         terminal.note(
-            f"column {column.name!r} of {file} is read as categories because {n_words:,} of {n_values:,} "
-            f"cells hold no number, such as {word!r} in {row_text(row)}; leave such cells empty to get "
-            "numbers with missing values."
+            f"Column {column.name!r} of {file} is read as categories because {n_words:,} of {n_values:,} cells "
+            f"{'holds' if n_words == 1 else 'hold'} no number, such as {quoted(word)} in {row_text(row)}; leave such "
+            "cells empty to get numbers with missing values."
         )
 
 

@@ -27,6 +27,9 @@ NEWLINE, RETURN, QUOTE = ord("\n"), ord("\r"), ord('"')
 MARKS = {codecs.BOM_UTF8: "utf-8-sig", codecs.BOM_UTF16_LE: "utf-16", codecs.BOM_UTF16_BE: "utf-16"}
 """Byte order marks, and the encoding that each stands for."""
 
+SEPARATOR_LINE = re.compile(rb"""\A"?sep=([^\w"\r\n])"?(?:\r\n?|\n|\Z)""", re.IGNORECASE | re.ASCII)
+"""First line with which Excel finds the separator, such as sep=; before the column names."""
+
 QUOTED = re.compile(r'"[^"]*"')
 SAMPLE = 1 << 20
 
@@ -79,16 +82,23 @@ def _read_encoding(name: str) -> str:
 
 
 def read_csv_text(data: bytes, csv_format: CsvFormat, file: str) -> CsvText:
-    """Return the records of a CSV file; raise InputError, with the line, if one is not as long as the header."""
+    """Return the records of a CSV file; raise InputError, with the line, if one is not as long as the header.
+
+    A line before the header that only names the separator, as Excel knows it, is not part of the table.
+    """
     data = _as_utf8(data, csv_format.encoding, file).rstrip(b"\r\n")
+    named = SEPARATOR_LINE.match(data)
+    first = 1 if named is None else 2
+    if named is not None:
+        data = data[named.end() :]
     if not data.strip():
         raise InputError(f"{file} is empty, expected column names and rows. Hint: was it fully written?")
-    separator = csv_format.separator or _separator(data)
-    header = _header(data, separator, file)
+    separator = csv_format.separator or (_separator(data) if named is None else named[1].decode())
+    header = _header(data, separator, first, file)
     has_lone_return = data.count(b"\r") != data.count(b"\r\n")
     n_records = None if has_lone_return else count_records(data, ord(separator), len(header))
     if n_records is None:
-        data = _rewritten(data, separator, len(header), file)
+        data = _rewritten(data, separator, len(header), first, file)
         n_records = count_records(data, ord(separator), len(header))
         assert n_records is not None
     return CsvText(header, data[_end_of_first(data) :], separator, n_records - 1)
@@ -154,19 +164,19 @@ def _records(data: bytes, separator: str) -> csv._reader:  # type: ignore[name-d
     return csv.reader(text, delimiter=separator, strict=True)
 
 
-def _header(data: bytes, separator: str, file: str) -> list[str]:
-    """Return the column names: none empty, none twice."""
+def _header(data: bytes, separator: str, line: int, file: str) -> list[str]:
+    """Return the column names, which are in this line: none empty, none twice."""
     try:
         header: list[str] = next(_records(data, separator), [])
     except csv.Error as error:
-        raise InputError(_no_csv(error, 1, separator, file)) from error
+        raise InputError(_no_csv(error, line, separator, file)) from error
     seen: dict[str, int] = {}
     for place, name in enumerate(header, 1):
         if not name.strip():
-            raise InputError(
-                f"Column {place:,} of {file} has no name, expected one in the first line. "
-                "Hint: pandas writes such a column for its index; use to_csv(..., index=False)."
-            )
+            hint = "name it, or delete the column"
+            if place == 1:
+                hint = "pandas writes such a column for its index; use to_csv(..., index=False)"
+            raise InputError(f"Column {place:,} of {file} has no name, expected one in the first line. Hint: {hint}.")
         if name in seen:
             raise InputError(
                 f"Column {name!r} appears twice in {file} (columns {seen[name]:,} and {place:,}). "
@@ -208,18 +218,18 @@ def _no_csv(error: csv.Error, line: int, separator: str, file: str) -> str:
     return f"Line {line:,} of {file} cannot be read as CSV: {reason.rstrip('.')}. Hint: was it fully written?"
 
 
-def _rewritten(data: bytes, separator: str, n_fields: int, file: str) -> bytes:
-    """Return the records as plain text; raise InputError, with the line, if one is not valid."""
+def _rewritten(data: bytes, separator: str, n_fields: int, first: int, file: str) -> bytes:
+    """Return the records as plain text; raise InputError, with the line, counted from `first`, if one is not valid."""
     text = io.StringIO(newline="")
     # With this line end the writer also quotes cells that hold a CR, in every version of Python.
     writer = csv.writer(text, delimiter=separator, lineterminator="\r\n")
-    writer.writerows(_checked_records(data, separator, n_fields, file))
+    writer.writerows(_checked_records(data, separator, n_fields, first, file))
     return text.getvalue().encode().removesuffix(b"\r\n")
 
 
-def _checked_records(data: bytes, separator: str, n_fields: int, file: str) -> Iterator[list[str]]:
+def _checked_records(data: bytes, separator: str, n_fields: int, first: int, file: str) -> Iterator[list[str]]:
     """Yield the records; raise InputError at the first line with more or fewer fields than the header."""
-    reader, begin = _records(data, separator), 1
+    reader, begin = _records(data, separator), first
     try:
         for record in reader:
             if n_fields == 1 and not record:
@@ -235,7 +245,7 @@ def _checked_records(data: bytes, separator: str, n_fields: int, file: str) -> I
                     f"header. Hint: {hint}"
                 )
             yield record
-            begin = reader.line_num + 1
+            begin = reader.line_num + first
     except csv.Error as error:
         raise InputError(_no_csv(error, begin, separator, file)) from error
 

@@ -140,7 +140,7 @@ def _print(found: Distillation, names: tuple[str, str | None], out: Path, ids: s
         [f"{student}, as `toprank fit` makes it", f"{found.plain_ap:.3f}"],
     ]
     terminal.show(grid([("model", "left"), ("AP", "right")], rows))
-    terminal.show(f"  Gain of the taught model: {found.gain_text}.")
+    terminal.show(f"  The taught model is {found.gain_text}.")
     if found.gain.high < 0:
         terminal.hint("  Here the model is better as `toprank fit` makes it.")
     file, budget = shlex.quote(str(out)), found.student.budget

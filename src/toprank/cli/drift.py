@@ -142,6 +142,8 @@ def read_both(
                 f"{file} has {plural(frame.height, 'row')}, expected at least {MIN_ROWS}. "
                 "Hint: part of the rows is used to train a model, the rest to test it."
             )
+    with terminal.working("Reading numbers written as text"):
+        before, after = _numbers_of_text(before, after, chosen), _numbers_of_text(after, before, chosen)
     for name in names:
         ignoring = _ignoring([*left_out, name])
         _check_kinds(before[name], after[name], (reference.name, new.name), ignoring)
@@ -207,6 +209,26 @@ def _are_codes(before: polars.Series, after: polars.Series) -> bool:
     return is_text and as_numbers(after.cast(str)).null_count() == after.null_count()
 
 
+def _numbers_of_text(frame: polars.DataFrame, other: polars.DataFrame, chosen: Sequence[str]) -> polars.DataFrame:
+    """Return a table with the numbers of text columns that hold numbers in the other file, read as scoring reads them.
+
+    A few words count as missing, with a warning; columns of `chosen` categories, or with more words, stay text.
+    """
+    import polars as pl
+
+    from toprank.data.encoding import numbers_among_words
+    from toprank.data.table import read_table as as_table
+    from toprank.tree.columns import Column
+
+    found = []
+    for name in frame.columns:
+        if name not in chosen and _kind(other[name]) == "numbers" and _kind(frame[name]) == "text":
+            values = numbers_among_words(as_table(frame.select(pl.col(name).cast(pl.String))), 0, Column(name))
+            if values is not None:
+                found.append(pl.Series(name, values, nan_to_null=True))
+    return frame.with_columns(found)
+
+
 def _check_kinds(before: polars.Series, after: polars.Series, files: tuple[str, str], ignoring: str) -> None:
     """Raise InputError unless both columns hold numbers, both text or both booleans; empty ones match any kind.
 
@@ -266,12 +288,12 @@ def _note_new_values(
     name = before.name
     if len(old) == len(before) and len(fresh) == len(after):
         terminal.note(
-            f"column {name!r} has a different value in every row, and none of {files[1]} occurs in {files[0]}; if it "
+            f"Column {name!r} has a different value in every row, and none of {files[1]} occurs in {files[0]}; if it "
             f"identifies the row, it differs without any drift: leave it out with {ignoring}."
         )
     elif old:
         terminal.note(
-            f"no value of column {name!r} in {files[1]} occurs in {files[0]}; if it is a date or a batch it differs "
+            f"No value of column {name!r} in {files[1]} occurs in {files[0]}; if it is a date or a batch it differs "
             f"without any drift: leave it out with {ignoring}."
         )
 

@@ -14,7 +14,7 @@ from toprank.cli.terminal import Terminal
 from toprank.errors import InputError
 from toprank.register import BY_COMMAND, Entry
 from toprank.words.counts import count, plural
-from toprank.words.nearest import did_you_mean
+from toprank.words.nearest import column_hint, did_you_mean
 
 History = Annotated[Path, typer.Argument(metavar="FILE", help="Past cases: CSV, TSV or Parquet.")]
 Budget = Annotated[
@@ -70,7 +70,7 @@ def split_names(given: Sequence[str] | None, known: Sequence[str], option: str, 
             if name not in known:
                 raise InputError(
                     f"{option} names the column {name!r}, but {file} has no such column "
-                    f"({plural(len(known), 'column')} read).{did_you_mean(name, known)}"
+                    f"({plural(len(known), 'column')} read).{column_hint(name, known)}"
                 )
         names += parts
     return list(dict.fromkeys(names))

@@ -26,8 +26,8 @@ from toprank.data.dates import (
     useful_parts,
 )
 from toprank.data.encoding import ManyCategoriesWarning, read_days
-from toprank.data.number_text import NEARLY_ALL, learn_number_form, ordered_bands
-from toprank.data.table import Table, kind_of_values
+from toprank.data.number_text import NEARLY_ALL, NOTHING, NumberForm, learn_number_form, numbers_of, ordered_bands
+from toprank.data.table import Coded, Table, kind_of_values
 from toprank.errors import InputError, InputTypeError, warn_caller
 from toprank.metrics.checks import is_int
 from toprank.tree.columns import Column
@@ -51,6 +51,8 @@ FILLED_SHARE = 0.5
 ID_WORDS = frozenset({"id", "ids", "key", "uuid", "guid", "index", "idx", "nr", "no", "num", "number", "serial", "row"})
 """Last words in the names of columns that identify the case: customer_id, customerId, invoice no."""
 WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
+
+DIGIT = re.compile(r"\d")
 
 IDENTIFIER = "identifier"
 FREE_TEXT = "free text"
@@ -267,7 +269,7 @@ def _learn_values(table: Table, i: int, is_chosen: bool, is_judged: bool) -> lis
     kind = kind_of_values(table, i)
     codes, distinct = table.coded(i)
     if kind == "date":
-        return _date_columns(name, "date", table.coded(i).mapped(days_of_values(distinct)), is_judged)
+        return _date_columns(name, "date", np.array(days_of_values(table.cells(i))), is_judged)
     if kind == "number" and not is_chosen:
         return [Column(name)]
     is_declared = is_chosen or dtype in (nw.Categorical, nw.Enum)
@@ -280,7 +282,7 @@ def _learn_values(table: Table, i: int, is_chosen: bool, is_judged: bool) -> lis
                     "Hint: write them as 2024-12-31, or pass a column of a date type."
                 )
             return _date_columns(name, dates.form, table.coded(i).mapped(read(dates.form)), is_judged)
-        if not is_declared and (form := learn_number_form(distinct)) is not None:
+        if not is_declared and (form := learn_numbers(table.coded(i))) is not None:
             return [Column(name, form=form.form, unit=form.unit)]
     if is_judged:
         n_known = int(np.count_nonzero(codes >= 0))
@@ -289,6 +291,32 @@ def _learn_values(table: Table, i: int, is_chosen: bool, is_judged: bool) -> lis
             return reason
     column = _learn_categories(name, table.counts(i))
     return [column if is_declared else _in_order(column)]
+
+
+def learn_numbers(coded: Coded) -> NumberForm | None:
+    """Return how the numbers of a column of text are written; None if it holds categories.
+
+    Nearly all distinct values must be numbers, or nearly all cells, as in scoring: a count has few distinct values, and
+    one "n/a" would make it categories. The other cells must then be words that stand for no number, unlike "10+" and
+    "none".
+
+    Examples
+    --------
+    >>> learn_numbers(Coded(np.repeat([0, 1, 2], [20, 20, 1]), ["0", "1", "n/a"]))
+    NumberForm(form='1,234.56', unit='', zero_groups=False)
+    """
+    form = learn_number_form(coded.distinct)
+    if form is not None:
+        return form
+    texts, counts = [text.strip() for text in coded.distinct], coded.counts
+    has_digit = np.array([DIGIT.search(text) is not None for text in texts], bool)
+    n_numbers, n_cells = int(counts[has_digit].sum()), int(counts[np.array(texts, object) != ""].sum())
+    is_stray = NOTHING.isdisjoint(text.lower() for text in texts) and NEARLY_ALL * n_cells <= n_numbers < n_cells
+    numbers = [text for text, may_be in zip(texts, has_digit.tolist(), strict=True) if may_be]
+    if not is_stray or len(numbers) < 2:
+        return None
+    form = learn_number_form(numbers, may_be_few=True)
+    return form if form is not None and not np.isnan(numbers_of(numbers, form)).any() else None
 
 
 def _date_columns(name: str, form: str, days: np.ndarray, is_judged: bool) -> list[Column] | str:

@@ -1,11 +1,14 @@
-"""Dates: the format of a column of text, the days since 1970-01-01 in a cell, and the months and weekdays of dates."""
+"""Dates: the format of a column of text, the days since 1970-01-01 in a cell, and the months and weekdays of dates.
+
+A time with a zone is the local time that its cell shows, so that midnight in Paris keeps its date, weekday and hour.
+"""
 
 from __future__ import annotations
 
 import math
 import re
 from collections.abc import Callable, Sequence
-from datetime import UTC, date, datetime
+from datetime import date, datetime
 from typing import Any, NamedTuple
 
 import narwhals as nw
@@ -16,7 +19,7 @@ from toprank.tree.columns import MILLISECONDS
 
 TIME = (
     r"(?:[T ]+(?P<hour>\d{1,2}):(?P<minute>\d{2})(?::(?P<second>\d{2})(?:[.,](?P<fraction>\d{1,9}))?)?"
-    r"(?: ?(?P<half>[AaPp])\.?[Mm]\.?)?(?: ?(?P<zone>Z|UTC|[+-]\d{2}(?::?\d{2})?))?)?"
+    r"(?: ?(?P<half>[AaPp])\.?[Mm]\.?)?(?: ?(?:Z|UTC|[+-]\d{2}(?::?\d{2})?))?)?"
 )
 YEAR_FIRST = re.compile(r"(?P<a>\d{4})(?P<mark>[-/.])(?P<b>\d{1,2})(?P=mark)(?P<c>\d{1,2})" + TIME)
 YEAR_LAST = re.compile(r"(?P<a>\d{1,2})(?P<mark>[-/.])(?P<b>\d{1,2})(?P=mark)(?P<c>\d{4}|\d{2})" + TIME)
@@ -51,9 +54,9 @@ class DateForm(NamedTuple):
 
 
 def read_date(text: str, form: str) -> float:
-    """Return the days since 1970-01-01 in a cell, NaN if it is not a date of that form. Times with a zone are UTC.
+    """Return the days since 1970-01-01 in a cell, NaN if it is not a date of that form.
 
-    A date with the year first is of any form: it can be read in only one way.
+    A date with the year first is of any form: it can be read in only one way. The zone of a time changes nothing.
 
     Examples
     --------
@@ -87,12 +90,8 @@ def _time_of_day(match: re.Match[str]) -> float:
         hour = hour % 12 + (12 if match["half"] in "pP" else 0)
     if hour > 23 or minute > 59 or second > 59:
         return math.nan
-    zone, shift = match["zone"] or "", 0
-    if zone[:1] in ("+", "-"):
-        digits = zone[1:].replace(":", "")
-        shift = (int(digits[:2]) * 60 + int(digits[2:] or 0)) * (-1 if zone[0] == "-" else 1)
     thousandths = int((match["fraction"] or "")[:3].ljust(3, "0"))
-    return ((((hour * 60 + minute - shift) * 60) + second) * 1000 + thousandths) / MILLISECONDS
+    return ((((hour * 60 + minute) * 60) + second) * 1000 + thousandths) / MILLISECONDS
 
 
 def learn_date_form(distinct: Sequence[str], read: Callable[[str], np.ndarray] | None = None) -> DateForm | None:
@@ -137,15 +136,19 @@ def days_of_values(values: Sequence[Any]) -> list[float]:
 
 
 def _days_of(value: Any) -> float:
-    if isinstance(value, datetime):
-        aware = value if value.tzinfo is None else value.astimezone(UTC).replace(tzinfo=None)
-        seconds = (aware.hour * 60 + aware.minute) * 60 + aware.second
-        return aware.toordinal() - DAY_ZERO + (seconds * 1000 + aware.microsecond // 1000) / MILLISECONDS
-    return float(value.toordinal() - DAY_ZERO) if isinstance(value, date) else math.nan
+    if not isinstance(value, date) or value != value:  # NaT of pandas
+        return math.nan
+    days = float(value.toordinal() - DAY_ZERO)
+    if not isinstance(value, datetime):
+        return days
+    seconds = (value.hour * 60 + value.minute) * 60 + value.second
+    return days + (seconds * 1000 + value.microsecond // 1000) / MILLISECONDS
 
 
 def days_of_series(series: nw.Series) -> np.ndarray:
-    """Return the days since 1970-01-01 of a column of a date type, NaN for missing. Times with a zone are UTC."""
+    """Return the days since 1970-01-01 of a column of a date type, NaN for missing."""
+    if isinstance(series.dtype, nw.Datetime) and series.dtype.time_zone is not None:
+        series = series.dt.replace_time_zone(None)
     return series.dt.timestamp("ms").to_numpy().astype(np.float64) / MILLISECONDS
 
 

@@ -18,9 +18,10 @@ from toprank.data.dates import NAMES, ORDERS, days_of_series, days_of_values, pa
 from toprank.data.number_text import NEARLY_ALL, NumberForm, learn_number_form, numbers_of
 from toprank.data.table import Coded, Table, is_missing, kind_of_value, kind_of_values
 from toprank.errors import InputError, InputTypeError, warn_caller
-from toprank.tree.columns import NUMBER_FORMS, Column
+from toprank.tree.columns import NUMBER_FORMS, TEXT_FORMS, Column
 from toprank.words.counts import plural
 from toprank.words.numbers import number_text
+from toprank.words.visible import quoted
 
 CHECKED_ROWS, MOSTLY_MISSING = 10, 0.5
 """Rows from which a column without values is worth a warning, unless this share of its training values was missing."""
@@ -163,13 +164,21 @@ def _category_codes(column: Column, coded: Coded) -> np.ndarray:
     is_unseen = np.isnan(found)
     if is_unseen.any():
         unseen = [value for value, new in zip(coded.distinct, is_unseen.tolist(), strict=True) if new]
+        example = min(unseen, key=str)
+        like = [known for known in code if _spelling(known) == _spelling(example)]
+        remark = f" (it saw {quoted(like[0])}: check spaces and capitals)" if like else ""
         warn_caller(
             f"Column {column.name!r} holds {plural(len(unseen), 'category', 'categories')} in "
             f"{plural(int(coded.counts[is_unseen].sum()), 'row')} that training never saw, such as "
-            f"{min(unseen, key=str)!r}; {'it is' if len(unseen) == 1 else 'they are'} scored like "
+            f"{quoted(example)}{remark}; {'it is' if len(unseen) == 1 else 'they are'} scored like "
             f"{'a missing value' if len(unseen) == 1 else 'missing values'}."
         )
     return coded.mapped(found)
+
+
+def _spelling(category: Any) -> str:
+    """A category without what distinguishes only its spelling: spaces, of any kind, and capitals."""
+    return " ".join(str(category).split()).casefold()
 
 
 def _numbers(table: Table, i: int, column: Column) -> np.ndarray:
@@ -273,9 +282,9 @@ def _source_days(table: Table, i: int, column: Column) -> np.ndarray:
             f"Column {column.input_name!r} held dates in training, but holds {' and '.join(sorted(kinds))} now. "
             "Hint: convert the column to dates, or to text written as in training."
         )
-    coded = table.coded(i)
     if kinds == {"dates"}:
-        return coded.mapped(days_of_values(coded.distinct))
+        return np.array(days_of_values(table.cells(i)))
+    coded = table.coded(i)
     trained = "ymd" if column.form == "date" else column.form
     forms = (trained, *(form for form in ORDERS if form != trained))
     readings = {ORDERS[form]: partial(read_days, table, i, form) for form in forms}
@@ -303,7 +312,7 @@ def _read_text(column: Column, coded: Coded, readings: Mapping[str, Callable[[],
     is_unread = np.array([bool(text.strip()) for text in coded.distinct], bool) & np.isnan(values)
     if not is_unread.any():
         return values
-    wanted, why = f"{what} written {trained}", ""
+    written, why = f"{what} written {trained}", ""
     found = {words: read_other() for words, read_other in others}
     is_read = ~np.isnan(values)
     is_other = is_unread & ~np.isnan(list(found.values())).all(axis=0)
@@ -313,9 +322,9 @@ def _read_text(column: Column, coded: Coded, readings: Mapping[str, Callable[[],
         why = f"; the whole column fits {' or '.join(fitting)}" if fitting else "; no single format fits the column"
         is_much = not _are_nearly_all(is_read, is_read | is_other, coded.counts)
         if is_much and (fitting or is_ambiguous.any()) and int(coded.counts.sum()) >= CHECKED_ROWS:
-            raise _not_readable(column, coded, is_other, wanted, why)
+            raise _not_readable(column, coded, is_other, written, why)
     if _are_most(column, coded, is_unread):
-        raise _not_readable(column, coded, is_other if is_other.any() else is_unread, wanted, why)
+        raise _not_readable(column, coded, is_other if is_other.any() else is_unread, written, why)
     if is_unread.any():
         _warn_of_unread(column, coded, is_unread, what, is_other, trained)
     return values
@@ -335,12 +344,16 @@ def _are_most(column: Column, coded: Coded, is_unread: np.ndarray) -> bool:
     return _had_values(column) and n_cells >= CHECKED_ROWS and is_much
 
 
-def _not_readable(column: Column, coded: Coded, is_unread: np.ndarray, wanted: str, why: str) -> InputError:
+def _not_readable(column: Column, coded: Coded, is_unread: np.ndarray, written: str, why: str) -> InputError:
     """The error for a column whose cells cannot be read as in training."""
+    if column.form in TEXT_FORMS:
+        trained, wanted, hint = f"held {written}", "so", "write them as in training"
+    else:
+        trained, wanted, hint = "was of a date type", f"as {written}", f"convert the column to dates, or use {written}"
     n_unread, n_cells = int(coded.counts[is_unread].sum()), int(coded.counts.sum())
     return InputError(
-        f"Column {column.input_name!r} held {wanted} in training, but {n_unread:,} of {plural(n_cells, 'cell')} cannot "
-        f"be read so, such as {_commonest(coded, is_unread)!r}{why}. Hint: write them as in training."
+        f"Column {column.input_name!r} {trained} in training, but {n_unread:,} of {plural(n_cells, 'cell')} cannot "
+        f"be read {wanted}, such as {quoted(_commonest(coded, is_unread))}{why}. Hint: {hint}."
     )
 
 
@@ -355,10 +368,12 @@ def _warn_of_unread(
     """Warn of texts that hold no number or date, in the format of the training if they do so in another."""
     shown = is_unread if is_other is None or not is_other.any() else is_other
     n = int(coded.counts[is_unread].sum())
-    hint = "fix such cells, or leave them empty" if shown is is_unread else f"write them {trained}, as in training"
+    hint = "fix such cells, or leave them empty" if shown is is_unread else f"write them {trained}"
+    if shown is is_other and column.form in TEXT_FORMS:
+        hint += ", as in training"
     warn_caller(
         f"Column {column.input_name!r} is read as {what}, but {plural(n, 'cell')} {'holds' if n == 1 else 'hold'} "
-        f"none, such as {_commonest(coded, shown)!r}; {'it counts' if n == 1 else 'they count'} as missing. "
+        f"none, such as {quoted(_commonest(coded, shown))}; {'it counts' if n == 1 else 'they count'} as missing. "
         f"Hint: {hint}."
     )
 

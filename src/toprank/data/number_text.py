@@ -105,13 +105,13 @@ def read_number(text: str, form: str, *, zero_groups: bool = False) -> tuple[flo
     return -value if is_negative else value, part["before"] or part["after"] or ""
 
 
-def learn_number_form(distinct: Sequence[str]) -> NumberForm | None:
+def learn_number_form(distinct: Sequence[str], may_be_few: bool = False) -> NumberForm | None:
     """Return how the numbers of a column are written; None if it is not a column of numbers.
 
     Nearly all distinct values must be numbers of one form and one unit. If both forms fit equally well, as for "1,234"
     alone, the point is the decimal mark; "0,103" beside it makes it the comma. Integers without sign, unit or separator
-    may be codes: they are if one begins with a zero, if the column has few of them, if all have the same length of four
-    digits or more, and if they are very long.
+    may be codes: they are if one begins with a zero, if the column has few of them (unless `may_be_few`), if all have
+    the same length of four digits or more, and if they are very long.
 
     Examples
     --------
@@ -124,7 +124,7 @@ def learn_number_form(distinct: Sequence[str]) -> NumberForm | None:
         step = len(distinct) // SAMPLE
         if _learn(distinct[::step], may_be_few=True) is None:
             return None
-    return _learn(distinct)
+    return _learn(distinct, may_be_few)
 
 
 def _learn(distinct: Sequence[str], may_be_few: bool = False) -> NumberForm | None:

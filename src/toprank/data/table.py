@@ -197,10 +197,16 @@ class Table:
             try:
                 self._coded[i] = _code(self.array[:, i] if self.array is not None else self.series(i))
             except TypeError:  # unhashable values are not supported
-                values = self.array[:, i].tolist() if self.array is not None else self.series(i).to_list()
-                kind = next((type(v).__name__ for v in values if not isinstance(v, Hashable)), "object")
+                kind = next((type(v).__name__ for v in self.cells(i) if not isinstance(v, Hashable)), "object")
                 raise not_a_category(self.names[i], kind) from None
         return self._coded[i]
+
+    def cells(self, i: int) -> list[Any]:
+        """Column i as Python values, with the missing markers of its library.
+
+        `coded` takes dates of several zones as one value if they are the same moment; here, each has its own zone.
+        """
+        return self.array[:, i].tolist() if self.array is not None else self.series(i).to_list()
 
     def places_among(self, texts: dict[int, list[str]]) -> dict[int, np.ndarray]:
         """Place of each cell of columns of text among known texts, by column: integers, or floats with NaN for missing.

@@ -29,7 +29,7 @@ POINTS_SHOWN = 5
 LEAST_SHOWN = 0.005
 """Smaller contributions to a sum are shown in one line."""
 
-SUM = "sum"
+SUM = "sum of {}"
 """How boosted trees make a score."""
 
 
@@ -270,18 +270,18 @@ class VoteExplanation(ScoreExplanation):
     steps : tuple of Step
         Columns by their contribution to the score (of votes: to the log-odds), without those that contribute nothing.
     how : str
-        How the trees make the score, in words.
+        How the trees make the score, in words; {} stands for their number.
     base : float or None
         Score of the mean case: base and contributions add up to the score. None if they do not.
     """
 
     n_trees: int
     steps: tuple[Step, ...]
-    how: str = "mean"
+    how: str = "mean of {}"
     base: float | None = None
 
     def __str__(self) -> str:
-        head = f"score {number_text(self.score, 6)}, {self.how} of {plural(self.n_trees, 'tree')}"
+        head = f"score {number_text(self.score, 6)}, {self.how.format(plural(self.n_trees, 'tree'))}"
         lines = [f"{head}; {self.rate_text}"]
         if self.base is None:
             lines.append("columns, and what each adds to the log-odds of a positive, on average over the trees:")
@@ -306,7 +306,7 @@ def explain_votes(
     rates: HitRates,
     base_rate: float,
     weights: np.ndarray | None = None,
-    how: str = "mean",
+    how: str = "mean of {}",
     originals: Originals | None = None,
 ) -> list[VoteExplanation]:
     """Explain the score of each row in an ensemble; `weights` and `how` say how the trees vote."""

@@ -38,6 +38,17 @@ USUAL_CELLS = 2**20
 """Cells sorted at once."""
 
 
+def span_text(first: str, last: str) -> str:
+    """Return a range of bands in words, in quotes if a band holds the word that joins the ends.
+
+    Examples
+    --------
+    >>> span_text("15-19", "65+"), span_text("16 to 17", "over 65")
+    ('from 15-19 to 65+', "from '16 to 17' to 'over 65'")
+    """
+    return f"from '{first}' to '{last}'" if " to " in first + last else f"from {first} to {last}"
+
+
 @dataclass(frozen=True)
 class Usual:
     """Usual values of a column in training, ignoring missing ones.
@@ -150,7 +161,7 @@ class Column:
             comma = ", decimal comma" if self.form == NUMBER_FORMS[1] else ""
             return f"number written as text{f' ({self.unit})' if self.unit else ''}{comma}"
         if self.is_ordered and self.categories:
-            return f"{len(self.categories):,} bands, {self.categories[0]} to {self.categories[-1]}"
+            return f"{len(self.categories):,} bands, {span_text(str(self.categories[0]), str(self.categories[-1]))}"
         return {"dmy": "date, day first", "mdy": "date, month first", "ymd": "date, year first"}.get(self.form, "")
 
     @property

@@ -27,7 +27,7 @@ LEAST_RATE = 0.001
 ALMOST_NONE = "< 0.1 %"
 
 LEAST_LIFT = 0.01
-"""Explanations do not show smaller lifts."""
+"""Smaller lifts are not shown with their digits."""
 
 
 def rounded(value: float, digits: int = DIGITS, *, down: bool = False) -> Decimal:
@@ -94,14 +94,19 @@ def expected_rate_text(rate: float, lift: float, *, is_for_new_cases: bool) -> s
     'training rate < 0.1 %, less than 0.01 times that of all cases'
     """
     what = "expected hit rate" if is_for_new_cases else "training rate"
-    times = f"less than {LEAST_LIFT}" if lift < LEAST_LIFT else lift_text(lift)
-    compared = f", {times} times that of all cases" if math.isfinite(lift) else ""
+    compared = f", {lift_text(lift)} times that of all cases" if math.isfinite(lift) else ""
     return f"{what} {hit_rate_text(rate, is_for_new_cases=is_for_new_cases)}{compared}"
 
 
 def lift_text(lift: float) -> str:
-    """Return a lift with two or three significant digits: 14.7, 0.91."""
-    return number_text(lift, 2 if lift < 1 else 3)
+    """Return a lift with two or three significant digits.
+
+    Examples
+    --------
+    >>> lift_text(14.72), lift_text(0.913), lift_text(5.1e-12), lift_text(0.0)
+    ('14.7', '0.91', 'less than 0.01', '0')
+    """
+    return f"less than {LEAST_LIFT}" if 0 < lift < LEAST_LIFT else number_text(lift, 2 if lift < 1 else 3)
 
 
 def bound_decimal(bound: float, digits: int = DIGITS) -> Decimal:

@@ -37,3 +37,17 @@ def escaped(character: str) -> str:
     if code < 0x7F:
         return character.encode("unicode_escape").decode()
     return f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
+
+
+def quoted(value: object) -> str:
+    r"""Return a cell as written, in quotes if it is text; only characters that are not safe to print are escaped.
+
+    Examples
+    --------
+    >>> print(quoted("north"), quoted("it's"), quoted("a\u200bb"), quoted(2.5))
+    'north' "it's" 'a\u200bb' 2.5
+    """
+    if not isinstance(value, str):
+        return repr(value)
+    mark = '"' if "'" in value else "'"
+    return f"{mark}{visible(value, one_line=True)}{mark}"

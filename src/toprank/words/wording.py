@@ -17,7 +17,7 @@ from typing import NamedTuple
 import numpy as np
 
 from toprank._core.dtypes import CATEGORY, OBLIQUE
-from toprank.tree.columns import Category, Column
+from toprank.tree.columns import Category, Column, span_text
 from toprank.tree.structure import Tree
 from toprank.words.counts import plural
 from toprank.words.numbers import (
@@ -301,7 +301,7 @@ def _bands_text(column: Column, codes: Sequence[int]) -> str:
         return f"{start} or more"
     if codes[0] == 0:
         return f"{end} or less"
-    return f"from '{start}' to '{end}'" if " to " in start + end else f"from {start} to {end}"
+    return span_text(start, end)
 
 
 def category_sides(column: Column, codes: Collection[int]) -> tuple[list[Category], list[Category]]:

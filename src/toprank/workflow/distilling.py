@@ -100,10 +100,12 @@ class Distillation:
 
     @property
     def gain_text(self) -> str:
-        """What teaching gains or loses, with its interval, in words."""
+        """What teaching gains or loses, with its interval, in words: better by 0.012 than without a teacher (...)."""
         value, low, high = self.gain.value, self.gain.low, self.gain.high
+        size = f"{abs(value):.3f}"
+        change = f"{'better' if value > 0 else 'worse'} by {size} than" if float(size) else "as good as"
         chance = "" if low > 0 or high < 0 else ", which may be chance"
-        return f"{value:+.3f} (95 % interval {low:+.3f} to {high:+.3f}){chance}"
+        return f"{change} without a teacher (95 % interval of the gain {low:+.3f} to {high:+.3f}){chance}"
 
     def __str__(self) -> str:
         teacher, student = type(self.teacher).__name__, type(self.student).__name__
@@ -113,7 +115,7 @@ class Distillation:
                 f"on {plural(self.n_test, 'test case')}, {self.n_test_positives:,} positive:",
                 f"  average precision {self.student_ap:.3f}; teacher {self.teacher_ap:.3f}; as `fit` makes it "
                 f"{self.plain_ap:.3f}",
-                f"  gain of the taught model: {self.gain_text}",
+                f"  the taught model is {self.gain_text}",
                 f"  {percent_text(self.fidelity)} of the teacher's first {plural(self.k, 'case')} are among the "
                 "student's",
             ]

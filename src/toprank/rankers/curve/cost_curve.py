@@ -352,9 +352,6 @@ class CostOptimalCurve(CurveRanker):
     def _score_rows(self, matrix: np.ndarray, threads: Threads) -> np.ndarray:
         return order_of(*votes_and_scores(self._at_costs, matrix, threads))
 
-    def _how(self) -> str:
-        return "costs at which it is positive, then mean"
-
     # --- choosing -----------------------------------------------------------------------------------------------
 
     def _ranker_of(self, selection: Selection, k: int | float | None) -> TAOTree:

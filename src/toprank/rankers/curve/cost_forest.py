@@ -267,9 +267,6 @@ class CostOptimalForest(CurveRanker):
         """Return the number of costs at which each tree is used."""
         return np.bincount(self._tree_at.ravel()).astype(np.float64)
 
-    def _how(self) -> str:
-        return "votes at all costs, then mean"
-
     # --- files and text -----------------------------------------------------------------------------------------
 
     def _figures(self) -> dict[str, Any]:

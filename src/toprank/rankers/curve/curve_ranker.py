@@ -211,6 +211,9 @@ class CurveRanker(Ensemble):
     def _score_rows(self, matrix: np.ndarray, threads: Threads) -> np.ndarray:
         return self._calls(matrix, threads)[1]
 
+    def _how(self) -> str:
+        return "the share of the votes of {} that flag the case; ties go by the mean score"
+
     def predict(self, X: Any) -> np.ndarray:
         """Return the class of each row: its label at the base point; with a `budget`, positive above its cutoff.
 

@@ -66,8 +66,8 @@ class Ensemble(BinnedRanker):
         return None
 
     def _how(self) -> str:
-        """How the trees make the score, in words."""
-        return "mean"
+        """How the trees make the score, in words; {} stands for their number."""
+        return "mean of {}"
 
     # --- reading ------------------------------------------------------------------------------------------------
 

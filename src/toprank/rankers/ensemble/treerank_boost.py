@@ -272,7 +272,7 @@ class TreeRankBoost(Ensemble):
         return self.weights_
 
     def _how(self) -> str:
-        return "vote" if self.output_ == "pairs" else "weighted sum"
+        return "vote of {}" if self.output_ == "pairs" else "weighted sum of {}"
 
     # --- reading and files --------------------------------------------------------------------------------------
 

@@ -170,7 +170,7 @@ class TreeRankForest(Forest):
         return (MeanOfVotes if self.aggregation == "mean" else MedianOfVotes)(vote, n_rows)
 
     def _how(self) -> str:
-        return "mean" if self.aggregation == "mean" else "median"
+        return "mean of {}" if self.aggregation == "mean" else "median of {}"
 
     def _score_rows(self, matrix: np.ndarray, threads: Threads) -> np.ndarray:
         if self.aggregation == "mean":
