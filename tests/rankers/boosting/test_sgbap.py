@@ -1,9 +1,11 @@
 """SGBAP: XGBoost's trees with our scores, rounds by folds, reasons that add up, interruptions."""
 
+import json
 import math
 import signal
 
 import numpy as np
+import pandas as pd
 import pytest
 import xgboost
 
@@ -12,9 +14,10 @@ from toprank import SGBAP, InputError, LambdaMART, LogisticBoost, RankBoost, loa
 from toprank.datasets import make_audit
 from toprank.metrics import average_precision, precision_at_k
 from toprank.rankers.boosting import booster, rounds
-from toprank.rankers.boosting.additive_ranker import FoldRun, best_round
+from toprank.rankers.boosting.additive_ranker import FoldRun, Followed, best_round
 from toprank.rankers.boosting.losses import ExponentialAP, SigmoidAP, Slopes
 from toprank.rankers.boosting.rounds import Rounds, in_fixed_point
+from toprank.rankers.boosting.sgbap import Setup
 from toprank.rankers.boosting.xgboost_trees import largest_below, trees_from_json
 from toprank.tree.additive import AdditiveTrees
 
@@ -212,6 +215,16 @@ def test_a_loaded_model_scores_and_explains_without_xgboost(model, audit, tmp_pa
     assert loaded.top_k(audit.X, 5).equals(model.top_k(audit.X, 5))
 
 
+def test_categories_are_split_in_sets_and_one_by_one_in_turn():
+    rng = np.random.default_rng(0)
+    kind = rng.integers(0, 12, 2000)
+    X = pd.DataFrame({"kind": np.array(list("abcdefghijkl"))[kind]})
+    y = rng.random(2000) < 0.02 + 0.3 * (kind % 2)
+    model = SGBAP(n_estimators=4, max_depth=1, cv=0, random_state=0).fit(X, y)
+    trees = json.loads(model._json)["learner"]["gradient_booster"]["model"]["trees"]
+    assert [tree["categories_sizes"] == [1] for tree in trees] == [False, True, False, True]
+
+
 def test_numbers_out_of_single_precision_are_ranked(audit):
     X, y = make_cases(200)
     X.loc[::3, "size"] = 1e300
@@ -362,7 +375,7 @@ def test_an_interrupt_after_the_last_tree_leaves_the_model_complete(audit, monke
 
     n_presses = 1
     monkeypatch.setattr(owner, name, interrupted)
-    with pytest.warns(UserWarning, match="after its last tree: the model is complete") as caught:
+    with pytest.warns(UserWarning, match="after the last tree was ignored") as caught:
         model = ranker(on_interrupt="keep", **settings).fit(audit.X, audit.y)
     assert [warning.filename for warning in caught] == [__file__]
     with pytest.raises(KeyboardInterrupt):
@@ -395,6 +408,24 @@ def test_no_surrogate_is_claimed_where_all_rounds_are_warm_up(audit, tmp_path):
     assert model._facts()["blend"] == "the logistic loss alone, chosen by folds"
     model.save(tmp_path / "model.toprank")
     assert load(tmp_path / "model.toprank").blend_ == 0.0
+
+
+def test_a_depth_of_numpy_survives_the_file(audit, tmp_path):
+    model = SGBAP(max_depth=np.int32(3), cv=0, **QUICK).fit(audit.X, audit.y)
+    model.save(tmp_path / "model.toprank")
+    assert load(tmp_path / "model.toprank").max_depth_ == 3
+
+
+def test_single_conditions_must_rank_better_and_the_surrogate_too():
+    """Ties went to depth 1, although it has to win."""
+
+    def found(best):
+        return Followed(1, None, {"average_precision": np.array([best])}, True)
+
+    deep, plain, single = Setup(6, 0.8), Setup(6, 0.0), Setup(1, 0.0)
+    is_better = {setup: SGBAP._is_better(found(0.5), setup, found(0.5), deep) for setup in (plain, single)}
+    assert is_better == {plain: True, single: False}
+    assert SGBAP._is_better(found(0.6), single, found(0.5), deep)
 
 
 def test_facts_name_the_warm_up(audit):

@@ -231,7 +231,7 @@ class AdditiveRanker(Ranker):
         with first_interrupt_dropped() as dropped:
             result = step()
         if dropped:
-            warn_caller(ALL_TREES)
+            warn_caller(FINISHED)
         return result
 
     def _again_if_interrupted(self, step: Callable[[], Result]) -> Result:
@@ -334,7 +334,7 @@ KEPT = "The folds were interrupted after {}: the number of trees is the best so 
 
 TREES_SO_FAR = "The last fit was interrupted: the model has the trees grown so far."
 
-ALL_TREES = "The fit was interrupted after its last tree: the model is complete."
+FINISHED = "Ctrl-C after the last tree was ignored: the model is complete with the trees that it has."
 
 NO_SPLIT = (
     "No tree found a split, so all cases get the same score from the trees. Hint: look for a few "

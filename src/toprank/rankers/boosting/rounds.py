@@ -20,6 +20,11 @@ from toprank.rankers.boosting.xgboost_trees import trees_from_json
 from toprank.tree.additive import AdditiveTrees
 
 FLOAT32_BITS = 24
+FEW_CATEGORIES, ALL_CATEGORIES = 4, 2**20
+"""Columns with fewer categories are split into one category and the others, columns with more into two sets. Odd rounds
+use XGBoost's default, even rounds split off one category at a time: with few positives, a set collects categories that
+look good by chance, and single categories need many splits where several are alike. Taking turns beats either."""
+
 STEPS = (1e-3, 4.0)
 """Shortest and longest step of the line search, as the largest change of a score. The surrogate may keep falling along
 a tree that separates the classes, so that there is no best step."""
@@ -129,6 +134,7 @@ class Rounds:
         tables = [self._train] if self._others is None else [self._train, self._others]
         self._booster = import_xgboost().Booster(settings.parameters, tables)
         self._is_positive, self._weight = rows.is_positive, rows.weight * settings.weight_unit
+        self._has_categories = "c" in rows.types
         self._pieces = pieces_of(rows.runs or [(0, len(rows.X))])
         sums = [all_rows.sum(self._weight[of_class]) for of_class in (self._is_positive, ~self._is_positive)]
         self._base = math.log(sums[0]) - math.log(sums[1]) if rows.margin is None else rows.margin
@@ -146,6 +152,8 @@ class Rounds:
         if self.settings.line_search:  # regression trees on the gradient
             slopes = Slopes(slopes.gradient, weight)
         gradient, curvature = in_fixed_point(slopes, self.all_rows)
+        if self._has_categories:
+            self._booster.set_param("max_cat_to_onehot", FEW_CATEGORIES if self.n_rounds % 2 == 0 else ALL_CATEGORIES)
         before = self._outputs() if self.settings.line_search else None
         self._booster.boost(self._train, iteration=self.n_rounds, grad=gradient, hess=curvature)
         after = self._outputs()

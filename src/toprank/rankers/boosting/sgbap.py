@@ -23,7 +23,7 @@ BLEND = 0.8
 """Share of the surrogate where it pays."""
 
 DEPTH, ADDITIVE = 6, 1
-"""Most conditions on a path where columns work together, and where each says its own."""
+"""Depth of the trees if columns interact, and if each acts on its own."""
 
 FEWEST_POSITIVES = 50
 """With fewer positives, held-out cases cannot tell which depth ranks better."""
@@ -34,8 +34,8 @@ NOT_ALL_TRIED = (
 )
 
 
-class Way(NamedTuple):
-    """Settings that folds choose among."""
+class Setup(NamedTuple):
+    """What folds choose among."""
 
     depth: int
     blend: float
@@ -197,25 +197,27 @@ class SGBAP(WarmBooster):
         return cls(surrogate, **published | parameters)
 
     def _fit_model(self, data: Cases, threads: Threads) -> Unseen | None:
-        self._take_way(self._ways()[0])
+        self._use(self._setups()[0])
         unseen = super()._fit_model(data, threads)
         self.blend_ = self._used_blend()
         return unseen
 
-    def _ways(self) -> list[Way]:
-        """What folds try; the first one holds without folds.
+    def _setups(self) -> list[Setup]:
+        """What folds try; without folds, the first one is used.
 
         The surrogate learns from the top of the training ranking. Where the model is still far from the best that trees
         can do, it overfits, and the logistic loss gets further; so do trees of several conditions where columns add up.
         """
-        depth = DEPTH if isinstance(self.max_depth, str) else self.max_depth
+        depth = DEPTH if isinstance(self.max_depth, str) else int(self.max_depth)
         blends = [BLEND, 0.0] if isinstance(self.blend, str) else [float(self.blend)]
-        ways = [Way(depth, blend) for blend in blends]
-        can_tell = self.n_positives_ * self._weight_unit >= FEWEST_POSITIVES
-        return [*ways, Way(ADDITIVE, blends[-1])] if isinstance(self.max_depth, str) and can_tell else ways
+        setups = [Setup(depth, blend) for blend in blends]
+        has_enough_positives = self.n_positives_ * self._weight_unit >= FEWEST_POSITIVES
+        if isinstance(self.max_depth, str) and has_enough_positives:
+            setups.append(Setup(ADDITIVE, blends[-1]))
+        return setups
 
-    def _take_way(self, way: Way) -> None:
-        self.max_depth_, self.blend_ = way
+    def _use(self, setup: Setup) -> None:
+        self.max_depth_, self.blend_ = setup
 
     def _depth(self) -> int:
         return self.max_depth_
@@ -225,35 +227,33 @@ class SGBAP(WarmBooster):
         return self.blend_ if self.n_rounds_ > self.warm_up else 0.0
 
     def _follow_folds(self, data: Cases, folds: list[Fold], threads: Threads, label: str = "folds") -> Followed:
-        """Boost in all ways that folds are to choose among, and keep what ranks held-out cases best."""
-        ways, best = self._ways(), None
-        for i, way in enumerate(ways):
-            self._take_way(way)
+        """Boost with all setups that folds are to choose among, and keep the one that ranks held-out cases best."""
+        setups = self._setups()
+        best, kept = None, setups[0]
+        for i, setup in enumerate(setups):
+            self._use(setup)
             try:
-                found = super()._follow_folds(data, folds, threads, f"{label}{self._way_in_words(way, i, len(ways))}")
+                found = super()._follow_folds(data, folds, threads, f"{label}{_pass_in_words(setups, i)}")
             except KeyboardInterrupt:  # with no round that could be kept, or a second one
                 if self.on_interrupt != "keep" or best is None:
                     raise
                 warn_caller(NOT_ALL_TRIED)
                 break
-            gain = 0.0 if best is None else found.average_precision - best.average_precision
-            if best is None or gain > 0 or (gain == 0 and found.is_complete):
-                best, kept = found, way
+            if best is None or self._is_better(found, setup, best, kept):
+                best, kept = found, setup
             elif not found.is_complete:
                 warn_caller(NOT_ALL_TRIED)
             if not found.is_complete:
                 break
         assert best is not None
-        self._take_way(kept)
+        self._use(kept)
         return best
 
     @staticmethod
-    def _way_in_words(way: Way, i: int, n_ways: int) -> str:
-        """What the progress line says of a way after the word "folds"."""
-        if n_ways == 1:
-            return ""
-        what = "" if i == 0 else " with single conditions" if way.depth == ADDITIVE else " without the surrogate"
-        return f"{what} ({i + 1} of {n_ways})"
+    def _is_better(found: Followed, setup: Setup, best: Followed, kept: Setup) -> bool:
+        """Whether a setup ranks held-out cases better; of the same trees, those without the surrogate are simpler."""
+        gain = found.average_precision - best.average_precision
+        return gain > 0 or (gain == 0 and found.is_complete and setup.depth == kept.depth)
 
     def _loss_of(self, turn: int) -> Loss:
         if turn < self.warm_up or self.blend_ == 0:
@@ -286,12 +286,29 @@ class SGBAP(WarmBooster):
 
     def _from_arrays(self, arrays: dict[str, np.ndarray]) -> None:
         super()._from_arrays(arrays)
-        given = self._ways()[0]
-        blend = arrays.get("blend", np.array([given.blend]))
+        blend, depth = arrays["blend"], arrays["max_depth"]
         if blend.shape != (1,) or blend.dtype != np.float64 or not 0 <= blend[0] <= 1:
             raise InputError("The share of its surrogate is not a number from 0 to 1.")
-        depth = arrays.get("max_depth", np.array([given.depth]))
         if depth.shape != (1,) or depth.dtype != np.int64 or not 1 <= depth[0] <= MOST_DEPTH:
             raise InputError(f"The most conditions of its trees is not a number from 1 to {MOST_DEPTH}.")
-        self._take_way(Way(int(depth[0]), float(blend[0])))
+        self._use(Setup(int(depth[0]), float(blend[0])))
         self.blend_ = self._used_blend()
+
+
+def _pass_in_words(setups: list[Setup], i: int) -> str:
+    """What the progress line says of a pass after the word "folds".
+
+    Examples
+    --------
+    >>> setups = [Setup(6, 0.8), Setup(6, 0.0), Setup(1, 0.0)]
+    >>> _pass_in_words(setups, 1), _pass_in_words(setups, 2)
+    (' without the surrogate (2 of 3)', ' with single conditions (3 of 3)')
+    """
+    if len(setups) == 1:
+        return ""
+    what = ""
+    if setups[i].depth != setups[0].depth:
+        what = " with single conditions"
+    elif setups[i].blend != setups[0].blend:
+        what = " without the surrogate"
+    return f"{what} ({i + 1} of {len(setups)})"
