@@ -603,7 +603,7 @@ def test_evaluate_prints_expected_hits_beside_found_ones(folder, tmp_path):
     done = run("evaluate", path, new, "--label", "fraud", "--k", 20)
     assert done.err == ""
     assert re.search(r"checked +expected +found", done.out)
-    assert "Expected: hits that the model claims of these cases" in done.out
+    assert "Expected: the hits that the model predicts for these cases" in done.out
     at = parsed(run("evaluate", path, new, "--label", "fraud", "--k", 20, "--json"))["at_k"][0]
     model, table = toprank.load(path), pl.read_csv(new)
     score = np.sort(model.decision_function(table.drop("case_id", "fraud")))[-20:]

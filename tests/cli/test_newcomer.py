@@ -274,3 +274,7 @@ def test_explain_knows_every_ranker(folder, model, tmp_path, entry):
     done = run("explain", tmp_path / "m.toprank", folder / "history.csv", "--row", 4)
     assert done.code == 0, done.err
     assert len(done.out.splitlines()) > 2
+    as_data = json.loads(run("explain", tmp_path / "m.toprank", folder / "history.csv", "--row", 4, "--json").out)
+    how = as_data["explanation"].get("how", "")
+    assert "{}" not in how
+    assert how in as_data["text"]

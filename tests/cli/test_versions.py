@@ -119,7 +119,7 @@ def test_distill_advises_against_a_teacher_only_if_it_is_clearly_worse(folder, t
 
     monkeypatch.setattr("toprank.workflow.distill", worse)
     done = run("distill", folder / "history.csv", *TAUGHT, "-o", tmp_path / "s.toprank")
-    assert ("better as `toprank fit` makes it" in done.out) is is_advised
+    assert ("`toprank fit` makes the better model" in done.out) is is_advised
     assert ("may be chance" in done.out) is not is_advised
 
 

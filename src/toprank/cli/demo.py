@@ -180,7 +180,7 @@ def _print_flags(model: Any, terminal: Terminal) -> None:
         return
     note = (
         f"The points of all flags that hold add up; {model.card_.scale_text()}. Cases and hits: in training. Hit rate: "
-        f"to expect of new cases. Smaller points for single columns are on the whole page, {PAGE}."
+        f"expected for new cases. Smaller points for single columns are on the whole page, {PAGE}."
     )
     terminal.show(Padding(Text(note, style="dim"), (0, 0, 0, 2)))
 

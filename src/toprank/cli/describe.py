@@ -198,7 +198,7 @@ def _print_exactly(path: Path, terminal: Terminal) -> None:
     info = read_model_info(path)
     if not (entry_of(info["class"]).has_leaves or entry_of(info["class"]).has_page):
         raise InputError(
-            f"--exact prints models to read, but {path} holds a model of class {info['class']}, which is not one. "
+            f"--exact prints readable models, but {path} holds a model of class {info['class']}, which is not one. "
             f"Hint: use `toprank describe {path} --all`."
         )
     with terminal.working(f"Loading {path.name}"):

@@ -142,7 +142,7 @@ def _print(found: Distillation, names: tuple[str, str | None], out: Path, ids: s
     terminal.show(grid([("model", "left"), ("AP", "right")], rows))
     terminal.show(f"  The taught model is {found.gain_text}.")
     if found.gain.high < 0:
-        terminal.hint("  Here the model is better as `toprank fit` makes it.")
+        terminal.hint("  Here `toprank fit` makes the better model.")
     file, budget = shlex.quote(str(out)), found.student.budget
     cases = f" --k {budget}" if isinstance(budget, int) else ""
     terminal.hint(

@@ -147,7 +147,7 @@ def _print_judgement(judgement: Judgement, model: str, table: str, terminal: Ter
     columns = ["checked", *(["expected"] if has_claims else []), "found", "precision", "worst to best order of ties"]
     terminal.show(grid([(name, "right") for name in (*columns, "recall", "lift")], rows))
     if has_claims:
-        terminal.hint("  Expected: hits that the model claims of these cases, from cases it had not seen in training.")
+        terminal.hint("  Expected: the hits that the model predicts for these cases, from cases not seen in training.")
     terminal.heading("Down the ranking")
     terminal.show(gains_grid(judgement.gains.to_dict(), n))
 

@@ -37,6 +37,7 @@ from toprank.rankers.boosting.rounds import import_xgboost
 from toprank.rankers.boosting.sgbap import SGBAP as LocalSGBAP
 from toprank.rankers.progress import progress
 from toprank.rankers.unseen import FOLD_ROWS, has_folds
+from toprank.rankers.validation import positives_of
 from toprank.tree.additive import AdditiveTrees
 from toprank.tree.bin_mapper import sample_rows
 from toprank.tree.columns import USUAL_ROWS, with_usual
@@ -190,7 +191,7 @@ class SGBAP(LocalSGBAP):
         from dask.base import compute
 
         score, y, sample_weight = compute(self.decision_function(X), y, sample_weight)
-        is_positive = self._positives(y, len(score), "SGBAP.score")
+        is_positive = positives_of(self, y, len(score), "SGBAP.score")
         return average_precision(is_positive, score, sample_weight=sample_weight, pos_label=True)
 
     def _lazily(self, method: str, X: Any, width: tuple[int, ...], dtype: Any) -> Any:

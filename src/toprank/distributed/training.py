@@ -340,7 +340,7 @@ def _lost(addresses: list[str]) -> WorkerLostError:
 
 # --- bins -------------------------------------------------------------------------------------------------------
 #
-# XGBoost's own sketch over workers gives other bins than on one machine. RowSums each column is sent as a whole to one
+# XGBoost's own sketch over workers gives other bins than on one machine. Here each column is sent as a whole to one
 # worker, a few columns at a time, and XGBoost finds its cuts there. All workers then bin their rows like a small table
 # whose distinct values are the cuts: the same bins that XGBoost finds when it has all rows.
 

@@ -30,7 +30,7 @@ LEAST_SHOWN = 0.005
 """Smaller contributions to a sum are shown in one line."""
 
 SUM = "sum of {}"
-"""How boosted trees make a score."""
+"""How boosted trees make a score; {} stands for their number."""
 
 
 @dataclass(frozen=True)
@@ -270,18 +270,18 @@ class VoteExplanation(ScoreExplanation):
     steps : tuple of Step
         Columns by their contribution to the score (of votes: to the log-odds), without those that contribute nothing.
     how : str
-        How the trees make the score, in words; {} stands for their number.
+        How the trees make the score, in words: mean of 3 trees.
     base : float or None
         Score of the mean case: base and contributions add up to the score. None if they do not.
     """
 
     n_trees: int
     steps: tuple[Step, ...]
-    how: str = "mean of {}"
+    how: str
     base: float | None = None
 
     def __str__(self) -> str:
-        head = f"score {number_text(self.score, 6)}, {self.how.format(plural(self.n_trees, 'tree'))}"
+        head = f"score {number_text(self.score, 6)}, {self.how}"
         lines = [f"{head}; {self.rate_text}"]
         if self.base is None:
             lines.append("columns, and what each adds to the log-odds of a positive, on average over the trees:")
@@ -309,9 +309,14 @@ def explain_votes(
     how: str = "mean of {}",
     originals: Originals | None = None,
 ) -> list[VoteExplanation]:
-    """Explain the score of each row in an ensemble; `weights` and `how` say how the trees vote."""
+    """Explain the score of each row in an ensemble.
+
+    `weights` and `how` say how the trees vote; {} in `how` stands for their number.
+    """
     contributions = mean_contributions(trees, columns, X, weights)
-    return explain_sums(contributions, columns, X, score, rates, base_rate, len(trees), how, originals)
+    figures, steps = figures_of(score, rates, base_rate), value_steps(contributions, columns, X, originals)
+    how = _with_count(how, len(trees))
+    return [VoteExplanation(len(trees), own, how, **known) for own, known in zip(steps, figures, strict=True)]
 
 
 def explain_sums(
@@ -322,14 +327,19 @@ def explain_sums(
     rates: HitRates,
     base_rate: float,
     n_trees: int,
-    how: str,
+    how: str = SUM,
     originals: Originals | None = None,
 ) -> list[VoteExplanation]:
-    """Explain the score of each row by what each of its values contributes, float64 (n, n_features)."""
-    base = (score - contributions.sum(axis=1)).tolist() if how == SUM else [None] * len(score)
-    steps = value_steps(contributions, columns, X, originals)
-    figures = figures_of(score, rates, base_rate)
+    """Explain scores that are a base plus what each value of the row contributes, float64 (n, n_features)."""
+    base = (score - contributions.sum(axis=1)).tolist()
+    figures, steps = figures_of(score, rates, base_rate), value_steps(contributions, columns, X, originals)
+    how = _with_count(how, n_trees)
     return [
         VoteExplanation(n_trees, own, how, start, **known)
         for own, start, known in zip(steps, base, figures, strict=True)
     ]
+
+
+def _with_count(how: str, n_trees: int) -> str:
+    """Return `how` with the number of trees in words in place of {}: mean of 3 trees."""
+    return how.format(plural(n_trees, "tree"))

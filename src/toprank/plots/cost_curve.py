@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from toprank.errors import InputError, InputTypeError
+from toprank.metrics.checks import is_int
 from toprank.metrics.operating_points import OperatingPoints
 from toprank.metrics.roc import RocCurve, roc_curve
 from toprank.plots.display import Display
@@ -431,7 +432,7 @@ def check_selected(
                 f"'selected' of {caller} names {name!r}, which is not one of the methods with points. "
                 f"Hint: they are {', '.join({**points, **test_points})}."
             )
-        if isinstance(position, bool) or not isinstance(position, int | np.integer) or not 0 <= position < min(sizes):
+        if not is_int(position) or not 0 <= position < min(sizes):
             raise InputError(
                 f"'selected[{name!r}]' of {caller} must be a position from 0 to {min(sizes) - 1}. Got {position!r} "
                 "instead."

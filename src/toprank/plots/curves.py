@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from toprank.errors import InputError
+from toprank.metrics.checks import is_int
 from toprank.plots.display import Display
 from toprank.plots.inputs import (
     check_figures,
@@ -401,7 +402,7 @@ def _name_mark(ax: Axes, at: float, text: str, *, is_left: bool, **look: Any) ->
 
 def _cases_of(budget: Any, n: int, *, caller: str) -> int:
     """Number of cases of a budget."""
-    if isinstance(budget, int | np.integer) and not isinstance(budget, bool):
+    if is_int(budget):
         if 1 <= budget <= n:
             return int(budget)
         raise InputError(

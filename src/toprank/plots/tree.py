@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from numbers import Integral
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from toprank.errors import InputError, InputTypeError
+from toprank.metrics.checks import is_int
 from toprank.plots.display import Display
 from toprank.plots.style import TITLE_SIZE, drawing, settle_layout, wrap, write_title
 from toprank.plots.tree_drawing import LEAST_WIDTH, ShownNodes, TreePage, condition_lines, missing_side
@@ -217,7 +217,7 @@ def _axes_size(ax: Axes) -> tuple[float, float]:
 
 
 def _check_count(value: Any, name: str, caller: str) -> None:
-    if isinstance(value, bool) or not isinstance(value, Integral) or value < 1:
+    if not is_int(value) or value < 1:
         raise InputError(f"The '{name}' parameter of {caller} must be an int of 1 or more. Got {value!r} instead.")
 
 

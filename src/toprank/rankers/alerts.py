@@ -12,16 +12,16 @@ from toprank.data.frames import backend_of, names_of
 from toprank.errors import InputError
 from toprank.explain.reasons import MAX_REASONS, Reason
 from toprank.metrics.at_k import cases_of_share
+from toprank.metrics.checks import is_int, is_real
 from toprank.words.counts import plural
 from toprank.words.nearest import did_you_mean
 
 
 def count_of_alerts(k: Any, n_rows: int) -> int:
     """Return the number of alerts for a count or a share of the rows; a share is rounded up."""
-    is_number = not isinstance(k, bool | np.bool_)
-    if is_number and isinstance(k, int | np.integer) and 1 <= k <= n_rows:
+    if is_int(k) and 1 <= k <= n_rows:
         return int(k)
-    if is_number and isinstance(k, float | np.floating) and 0 < k < 1:
+    if is_real(k) and 0 < k < 1:
         return int(cases_of_share(float(k), n_rows))
     raise InputError(
         f"k must be an int from 1 to the number of rows ({n_rows:,}) or a share of them between 0 and 1, got {k!r}. "
@@ -31,7 +31,7 @@ def count_of_alerts(k: Any, n_rows: int) -> int:
 
 def check_reasons(reasons: Any) -> None:
     """Raise ValueError unless that many reasons per case are allowed."""
-    if isinstance(reasons, bool | np.bool_) or not isinstance(reasons, int | np.integer) or reasons < 0:
+    if not is_int(reasons) or reasons < 0:
         raise InputError(
             f"reasons must be an int, 0 or more, got {reasons!r}. Hint: reasons is the number of reasons per case."
         )

@@ -41,10 +41,9 @@ from toprank.rankers.unseen import Fold, HeldOut, Unseen, by_folds, held_out_fol
 from toprank.rankers.validation import (
     check_classes,
     check_groups,
-    check_known_labels,
     check_labels,
-    check_two_labels,
     check_weights,
+    positives_of,
     warn_of_common_text_label,
 )
 from toprank.tree.columns import with_usual
@@ -107,8 +106,9 @@ class Ranker(ClassifierMixin, TableReader):
         y : array of shape (n,)
             The outcome: two values; `pos_label` is positive, or 1, True, yes and the like, or the larger one.
         sample_weight : array of shape (n,), optional
-            Non-negative weights. Weight 2 is the row twice, but for forests, which draw rows at random; weight 0 leaves
-            a row out.
+            Non-negative weights. Weight 2 is the row twice, except in models that draw rows at random (forests, and
+            boosters with subsample < 1) and in boosters that have more values in a column than bins; weight 0 leaves a
+            row out.
         groups : array of shape (n,), optional
             Who or what each row belongs to, such as a person or a company with several rows. Rows of one group are
             never on both sides of a fold or of a bootstrap sample, so that hit rates apply to people not seen in
@@ -309,16 +309,8 @@ class Ranker(ClassifierMixin, TableReader):
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """Return the average precision on (X, y)."""
         score = self.decision_function(X)
-        is_positive = self._positives(y, len(score), f"{type(self).__name__}.score")
+        is_positive = positives_of(self, y, len(score), f"{type(self).__name__}.score")
         return average_precision(is_positive, score, sample_weight=sample_weight, pos_label=True)
-
-    def _positives(self, y: Any, n_rows: int, owner: str, *, need_both: bool = True) -> np.ndarray:
-        """Return which outcomes are positive, bool (n_rows,); ValueError for other labels, or for one class alone."""
-        labels = check_labels(y, n_rows, owner)
-        check_known_labels(labels, self.classes_, owner)
-        if need_both:
-            check_two_labels(labels, owner)
-        return labels == self.classes_[self.positive_index_]
 
     # --- alerts -------------------------------------------------------------------------------------------------
 

@@ -61,9 +61,8 @@ class OneTree(TableReader):
     tree_: Tree
     n_jobs: int | None
 
-    @property
-    def _conditions(self) -> Tree:
-        """The tree to read and to save; an estimator that may have none raises InputError here."""
+    def _readable_tree(self) -> Tree:
+        """Return the tree to read and to save; an estimator that may have none raises InputError here."""
         return self.tree_
 
     @property
@@ -87,7 +86,7 @@ class OneTree(TableReader):
     def decision_path(self, X: Any) -> sp.csr_array:
         """Return the nodes of `tree_` on each row's path: sparse indicator of shape (n, n_nodes)."""
         matrix = self._encode(X)
-        return path_indicator(self._conditions, matrix)
+        return path_indicator(self._readable_tree(), matrix)
 
 
 def path_indicator(tree: Tree, matrix: np.ndarray) -> sp.csr_array:

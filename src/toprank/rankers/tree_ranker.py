@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -47,6 +46,7 @@ from toprank.export import (
 )
 from toprank.files.model_file import without_prefix
 from toprank.metrics import HitRates
+from toprank.metrics.checks import is_int
 from toprank.rankers.binned import BinnedRanker, OneTree
 from toprank.tree.bin_mapper import center_and_spread, distinct_values
 from toprank.tree.scoring import LeafScorecard
@@ -112,10 +112,8 @@ class TreeRanker(OneTree, BinnedRanker):
     def _short_rules(self) -> Covers:
         """Return the short rules of the best leaves, found at the first call."""
         if self._covers is None:
-            rows = self._leaf_rows
-            self._covers = (
-                Covers.none() if rows is None else Covers.find(self._conditions, self.columns_, rows, self.path_counts_)
-            )
+            tree, rows = self._readable_tree(), self._leaf_rows
+            self._covers = Covers.none() if rows is None else Covers.find(tree, self.columns_, rows, self.path_counts_)
             self._leaf_rows = None
         return self._covers
 
@@ -148,10 +146,10 @@ class TreeRanker(OneTree, BinnedRanker):
     def _reasons(
         self, matrix: np.ndarray, n_reasons: int, originals: Originals, gain: np.ndarray | None
     ) -> list[list[Reason]]:
-        return reasons(self._conditions, self.columns_, matrix, n_reasons, originals=originals, gain=gain)
+        return reasons(self._readable_tree(), self.columns_, matrix, n_reasons, originals=originals, gain=gain)
 
     def _contributions(self, matrix: np.ndarray) -> np.ndarray:
-        return row_contributions(self._conditions, self.columns_, matrix)
+        return row_contributions(self._readable_tree(), self.columns_, matrix)
 
     def _size_in_words(self) -> str:
         leaves = plural(self.n_leaves_, "leaf", "leaves")
@@ -238,7 +236,7 @@ class TreeRanker(OneTree, BinnedRanker):
         check_is_fitted(self)
         self._check_limits("rule_list", max_rules, max_conditions)
         return leaf_rules(
-            self._conditions,
+            self._readable_tree(),
             self.columns_,
             self.path_counts_,
             self._leaf_rates,
@@ -250,7 +248,7 @@ class TreeRanker(OneTree, BinnedRanker):
 
     def _check_limits(self, method: str, max_rules: Any, max_conditions: Any) -> None:
         for name, value in (("max_rules", max_rules), ("max_conditions", max_conditions)):
-            if value is not None and (isinstance(value, bool) or not isinstance(value, Integral) or value < 1):
+            if value is not None and (not is_int(value) or value < 1):
                 raise InputError(
                     f"The '{name}' parameter of {type(self).__name__}.{method} must be an int of 1 or more, or None. "
                     f"Got {value!r} instead."
@@ -308,7 +306,7 @@ class TreeRanker(OneTree, BinnedRanker):
         """Explain the score of each row: its path in words, in original units, categories by name."""
         matrix = self._encode(X)
         originals = original_values(X, self._input_names)
-        return explain_rows(self._conditions, self.columns_, matrix, self.rates_, originals=originals)
+        return explain_rows(self._readable_tree(), self.columns_, matrix, self.rates_, originals=originals)
 
     def to_text(
         self,
@@ -354,7 +352,7 @@ class TreeRanker(OneTree, BinnedRanker):
         self._check_limits("to_text", max_rules, max_conditions)
         if tree or exact:
             return to_text(
-                self._conditions, self.columns_, title=self.summary(), spread=self._points_spread, exact=exact
+                self._readable_tree(), self.columns_, title=self.summary(), spread=self._points_spread, exact=exact
             )
         most = MAX_LEAVES if max_rules is None else max_rules
         rules = self.rule_list(max_rules=most, max_conditions=max_conditions)
@@ -366,14 +364,14 @@ class TreeRanker(OneTree, BinnedRanker):
         return "\n".join(lines + (["", f"{CARD_TITLE}:", *card] if card else []))
 
     def _plain_parts(self) -> dict[str, Any]:
-        return {"tree": self._conditions.to_dict()}
+        return {"tree": self._readable_tree().to_dict()}
 
     def _figures(self) -> dict[str, Any]:
         """Return figures of the fitted model besides those of every ranker."""
         return {"n_leaves": self.n_leaves_, "n_conditions": self.n_conditions_, "depth": self.tree_.depth}
 
     def _to_arrays(self) -> dict[str, np.ndarray]:
-        check_depth(self._conditions)
+        check_depth(self._readable_tree())
         paths = {f"paths_{name}": array for name, array in self.path_counts_.to_arrays().items()}
         card = {} if self._points_spread is None else {"points_spread": self._points_spread}
         rates = {} if self._leaf_rates is None else {"leaf_rates": self._leaf_rates}

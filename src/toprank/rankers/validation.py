@@ -315,11 +315,15 @@ def check_known_labels(labels: np.ndarray, classes: np.ndarray, owner: str) -> N
         )
 
 
-def positives_of(model: Any, y: Any, n_rows: int, owner: str) -> np.ndarray:
-    """Return which rows are positive, from labels of both classes that a fitted model was trained with."""
+def positives_of(model: Any, y: Any, n_rows: int, owner: str, *, need_both: bool = True) -> np.ndarray:
+    """Return which outcomes are positive for a fitted model, bool (n_rows,).
+
+    ValueError for labels that were not in training and, unless `need_both` is False, for labels of one class alone.
+    """
     labels = check_labels(y, n_rows, owner)
     check_known_labels(labels, model.classes_, owner)
-    check_two_labels(labels, owner)
+    if need_both:
+        check_two_labels(labels, owner)
     return labels == model.classes_[model.positive_index_]
 
 

@@ -11,7 +11,6 @@ from typing import Any
 import numpy as np
 from sklearn.base import clone
 from sklearn.model_selection import StratifiedGroupKFold, train_test_split
-from sklearn.utils import check_random_state
 
 from toprank._compat import n_samples, take_rows
 from toprank._core.threads import Threads, resolve_n_jobs
@@ -27,6 +26,7 @@ from toprank.rankers.neighbours.mixing import mix_neighbours
 from toprank.rankers.neighbours.neighbour_ranker import NeighbourRanker
 from toprank.rankers.points.red_flags import RedFlags
 from toprank.rankers.progress import progress, stage
+from toprank.rankers.seeds import seed_of
 from toprank.rankers.unseen import (
     Fold,
     HeldOut,
@@ -103,8 +103,9 @@ class Distillation:
         """What teaching gains or loses, with its interval, in words: better by 0.012 than without a teacher (...)."""
         value, low, high = self.gain.value, self.gain.low, self.gain.high
         size = f"{abs(value):.3f}"
-        change = f"{'better' if value > 0 else 'worse'} by {size} than" if float(size) else "as good as"
-        chance = "" if low > 0 or high < 0 else ", which may be chance"
+        is_change = float(size) > 0
+        change = f"{'better' if value > 0 else 'worse'} by {size} than" if is_change else "as good as"
+        chance = ", which may be chance" if is_change and low <= 0 <= high else ""
         return f"{change} without a teacher (95 % interval of the gain {low:+.3f} to {high:+.3f}){chance}"
 
     def __str__(self) -> str:
@@ -195,7 +196,7 @@ def distill(
     """
     limits = {"teacher_share": teacher_share, "new_rows": new_rows, "new_weight": new_weight}
     _check(teacher, student, limits, X_test, y_test, sample_weight_test)
-    seed = check_random_state(0 if random_state is None else random_state).randint(2**31 - 1)
+    seed = seed_of(random_state)
     if X_test is None:
         known, held_out = _split(student, X, y, sample_weight, groups, seed)
         (X, y, sample_weight, groups), (X_test, y_test, sample_weight_test, _) = known, held_out

@@ -260,8 +260,8 @@ def test_the_path_is_a_table(fitted):
 def test_explanations_are_of_all_trees(fitted):
     forest, X, _ = fitted
     (explanation,) = forest.explain(X.iloc[[3]])
-    words = f", the share of the votes of {len(forest.trees_)} trees that flag the case; ties go by the mean score; "
-    assert words in str(explanation)
+    votes = f"the share of the votes of {len(forest.trees_)} trees that flag the case"
+    assert f", {votes}; ties are broken by the mean score; " in str(explanation)
     assert {*forest.rules()["tree"]} == {*range(1, len(forest.trees_) + 1)}
     assert f"4 members at {len(forest.path_)} costs, {forest.n_leaves_} leaves in all" in forest.summary()
 

@@ -411,6 +411,14 @@ def test_what_needs_a_tree_is_refused_with_a_sentence(read, tmp_path, monkeypatc
     assert not hasattr(model.tree_, "kind")
 
 
+def test_names_and_the_picture_in_a_notebook_need_no_tree():
+    """A property without a value raised InputError, which `hasattr` and so scikit-learn do not expect."""
+    X, y = diagonal(200)
+    model = TreeRank(leaf_ranker=LogisticRegression(), max_depth=2, cv=0).fit(X, y)
+    assert "decision_function" in dir(model)
+    assert "TreeRank" in model._repr_html_()
+
+
 def test_alerts_of_cells_split_by_classifiers_have_no_reasons():
     X, y = diagonal(200)
     alerts = TreeRank(leaf_ranker=LogisticRegression(), max_depth=2, cv=0).fit(X, y).top_k(X, 3)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import ClassVar
 
 import numpy as np
 
@@ -77,6 +77,7 @@ def copies_of(weight: np.ndarray, is_positive: np.ndarray, seed: int) -> np.ndar
     return copies
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class ListBooster(PlainBooster):
     """Base of the boosters on objectives of XGBoost.
 
@@ -84,39 +85,10 @@ class ListBooster(PlainBooster):
     first 32 cases alone, which suits pages of search results, not one long list.
     """
 
-    _objective: str
+    _objective: ClassVar[str]
     _rounds = ListRounds
 
-    def __init__(
-        self,
-        *,
-        n_estimators: int = 400,
-        learning_rate: float = 0.05,
-        max_depth: int = 6,
-        min_child_weight: float = 0.0,
-        reg_lambda: float = 1.0,
-        subsample: float = 0.8,
-        colsample_bytree: float = 0.8,
-        max_bin: int = 256,
-        early_stopping_rounds: int | None = 50,
-        cv: Any = 5,
-        budget: int | float | None = None,
-        pos_label: Any = None,
-        categorical_features: Any = None,
-        keep_columns: Any = None,
-        device: str = "cpu",
-        on_interrupt: str = "raise",
-        n_jobs: int | None = None,
-        random_state: Any = None,
-        verbose: int = 0,
-    ):
-        super().__init__(
-            n_estimators=n_estimators, learning_rate=learning_rate, max_depth=max_depth,
-            min_child_weight=min_child_weight, reg_lambda=reg_lambda, subsample=subsample,
-            colsample_bytree=colsample_bytree, max_bin=max_bin, early_stopping_rounds=early_stopping_rounds, cv=cv,
-            budget=budget, pos_label=pos_label, categorical_features=categorical_features, keep_columns=keep_columns,
-            device=device, on_interrupt=on_interrupt, n_jobs=n_jobs, random_state=random_state, verbose=verbose,
-        )  # fmt: skip
+    min_child_weight: float = 0.0
 
     def _settings(self) -> Settings:
         settings = super()._settings()

@@ -15,15 +15,16 @@ import numpy as np
 from joblib import effective_n_jobs
 from numpy.typing import ArrayLike
 from sklearn.base import clone
-from sklearn.utils import check_random_state
 from sklearn.utils.parallel import Parallel, delayed
 
 from toprank._compat import n_samples, take_rows
 from toprank.data.frames import backend_of, make_frame
 from toprank.data.shared_table import SharedTable
 from toprank.errors import InputError
+from toprank.metrics.checks import is_int
 from toprank.metrics.operating_points import OperatingPoints
 from toprank.rankers.reading import as_read_by
+from toprank.rankers.seeds import seed_of
 from toprank.rankers.validation import check_classes, check_labels, check_weights
 
 WAYS = ("weight", "oversample", "undersample", "smote")
@@ -145,7 +146,7 @@ def fit_at_costs(
     _check_way(estimator, by, weight)
     if by == "smote":
         _check_numbers(X)
-    seed = check_random_state(0 if random_state is None else random_state).randint(2**31 - 1)
+    seed = seed_of(random_state)
     task = _Task(estimator, X, y, is_positive, weight, classes, positive_index, by, seed)
     table = SharedTable(X) if effective_n_jobs(n_jobs) == 1 else X  # it is not for several threads
     models = Parallel(n_jobs=n_jobs)(delayed(task.fit)(ratio, table) for ratio in ratios.tolist())
@@ -164,7 +165,7 @@ def cost_ratios_around(
     >>> cost_ratios_around([0, 0, 0, 0, 1, 1], n=3, cost_factor=2.0)
     array([0.25, 0.5 , 1.  ])
     """
-    if isinstance(n, bool) or not isinstance(n, int | np.integer) or n < 1:
+    if not is_int(n) or n < 1:
         raise InputError(f"The 'n' parameter of cost_ratios_around must be an int, 1 or more. Got {n!r} instead.")
     if not np.isfinite(cost_factor) or cost_factor <= 1:
         raise InputError(

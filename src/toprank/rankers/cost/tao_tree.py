@@ -10,7 +10,6 @@ from typing import Any, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator, clone
-from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from toprank._compat import HasMethods, Interval, StrOptions
@@ -19,6 +18,7 @@ from toprank.data.binned_cases import BinnedCases
 from toprank.errors import InputError
 from toprank.rankers.cost.labelled_tree import BALANCED, LABELLED_CONSTRAINTS, LabelledTree
 from toprank.rankers.growth import CV, category_search
+from toprank.rankers.seeds import seed_of
 from toprank.tree.categories import CategorySearch
 from toprank.tree.structure import Tree
 from toprank.tree.tao.alternating_tree import AlternatingTree, pruned, random_tree, to_tree, tree_of
@@ -84,9 +84,7 @@ class Alternating(BaseEstimator):
         if problem.n_classes == 1:
             yield AlternatingTree(np.array([-1]), np.array([-1]), [None])
             return
-        random = np.random.default_rng(
-            check_random_state(0 if self.random_state is None else self.random_state).randint(2**31)
-        )
+        random = np.random.default_rng(seed_of(self.random_state))
         n_random = self.n_init
         if not (isinstance(self.init, str) and self.init == "random"):
             n_random -= 1

@@ -29,6 +29,7 @@ from toprank.rankers.curve.path import CurvePoint, ThresholdMove, path_table, po
 from toprank.rankers.curve.selection import TREE_OF, Selection, TopCalls, choose
 from toprank.rankers.ensemble.ensemble import Ensemble
 from toprank.rankers.unseen import HeldOut, Unseen
+from toprank.rankers.validation import positives_of
 
 OF_TRAINING, OF_VALIDATION = "training data", "validation data"
 """Sources of the figures of points that all curve rankers have."""
@@ -163,8 +164,8 @@ class CurveRanker(Ensemble):
         if self._validation is None:
             return None
         matrix = self._encode(self._validation[0])
-        is_positive = self._positives(
-            self._validation[1], len(matrix), f"{type(self).__name__}.fit (y_val)", need_both=False
+        is_positive = positives_of(
+            self, self._validation[1], len(matrix), f"{type(self).__name__}.fit (y_val)", need_both=False
         )
         if is_positive.all() or not is_positive.any():
             raise InputError(
@@ -212,7 +213,7 @@ class CurveRanker(Ensemble):
         return self._calls(matrix, threads)[1]
 
     def _how(self) -> str:
-        return "the share of the votes of {} that flag the case; ties go by the mean score"
+        return "the share of the votes of {} that flag the case; ties are broken by the mean score"
 
     def predict(self, X: Any) -> np.ndarray:
         """Return the class of each row: its label at the base point; with a `budget`, positive above its cutoff.
@@ -244,7 +245,7 @@ class CurveRanker(Ensemble):
     def points(self, X: Any, y: Any, sample_weight: Any = None) -> OperatingPoints:
         """Return the mistakes of every point of the curve on other data."""
         matrix = self._encode(X)
-        is_positive = self._positives(y, len(matrix), f"{type(self).__name__}.points", need_both=False)
+        is_positive = positives_of(self, y, len(matrix), f"{type(self).__name__}.points", need_both=False)
         with Threads(resolve_n_jobs(self.n_jobs)) as threads:
             calls = Calls(is_positive, sample_weight, *self._calls(matrix, threads))
         return calls.points(self.points_.cost_ratio)

@@ -15,6 +15,7 @@ from toprank._core.threads import Threads
 from toprank.data.binned_cases import BinnedCases
 from toprank.errors import InputError
 from toprank.metrics import OperatingPoints
+from toprank.metrics.checks import is_int, is_real
 from toprank.rankers.cost.tao_tree import DEEPEST, TAOTree
 from toprank.tree.tao.problem import WEIGHT_BITS
 from toprank.words.numbers import EXACT_DIGITS, bound_decimal, decimal_text
@@ -111,8 +112,7 @@ def starts_to_try(base: TAOTree, depths: Sequence[int] | None, alphas: Sequence[
 
 
 def _check_depth(value: Any) -> int:
-    is_int = isinstance(value, int | np.integer) and not isinstance(value, bool | np.bool_)
-    if not is_int or not 1 <= value <= DEEPEST:
+    if not is_int(value) or not 1 <= value <= DEEPEST:
         raise InputError(
             f"depths of a CostOptimalCurve must be ints from 1 to {DEEPEST}, got {value!r}. Hint: depths=[1, 2, 3]."
         )
@@ -120,8 +120,7 @@ def _check_depth(value: Any) -> int:
 
 
 def _check_alpha(value: Any) -> float:
-    is_number = isinstance(value, int | float | np.integer | np.floating) and not isinstance(value, bool | np.bool_)
-    if not is_number or not 0 <= value < np.inf:
+    if not is_real(value) or not 0 <= value < np.inf:
         raise InputError(
             f"alphas of a CostOptimalCurve must be numbers of 0 or more, got {value!r}. Hint: alphas=[1, 10]."
         )

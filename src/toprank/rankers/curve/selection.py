@@ -17,12 +17,12 @@ import numpy as np
 from toprank.budget import cases_of_budget
 from toprank.errors import InputError
 from toprank.metrics import Interval, OperatingPoints, proportion_interval
+from toprank.metrics.checks import is_int, is_real
 from toprank.rankers.cost.tao_tree import TAOTree
 from toprank.rankers.curve.path import CurvePoint
 from toprank.words.numbers import percent_text
 
 LEVEL = 0.95
-NUMBER = int | float | np.integer | np.floating
 FIGURES = ("false_positive_rate", "recall", "precision", "alerts", "cost")
 TARGETS = ("max_fpr", "k", "cost_ratio", "min_recall")
 AS_GOOD = 0.98
@@ -414,14 +414,14 @@ def _judge(owner: str, name: str, value: Any, points: OperatingPoints) -> tuple[
 
 
 def _check_number(owner: str, name: str, value: Any, low: float, high: float) -> float:
-    if isinstance(value, bool | np.bool_) or not isinstance(value, NUMBER) or not low <= value <= high:
+    if not is_real(value) or not low <= value <= high:
         between = f"of {low:g} or more" if high == np.inf else f"from {low:g} to {high:g}"
         raise InputError(f"{owner} needs a number {between} as {name}, got {value!r}.")
     return float(value)
 
 
 def _check_leaves(owner: str, value: Any) -> int:
-    if isinstance(value, bool | np.bool_) or not isinstance(value, int | np.integer) or value < 1:
+    if not is_int(value) or value < 1:
         raise InputError(f"{owner} needs an int of 1 or more as max_leaves, got {value!r}. Hint: max_leaves=4.")
     return int(value)
 

@@ -29,6 +29,7 @@ from toprank.explain.values import Originals
 from toprank.export import to_text
 from toprank.files.model_file import numbered_parts
 from toprank.metrics import proportion_interval
+from toprank.metrics.checks import is_int
 from toprank.rankers.binned import BinnedRanker, path_indicator
 from toprank.tree.structure import Tree, check_columns, check_depth
 from toprank.words.counts import plural
@@ -149,7 +150,7 @@ class Ensemble(BinnedRanker):
         With `exact`, numbers have all digits and nothing is cut: the text leads to the same leaves as `apply`.
         """
         check_is_fitted(self)
-        if isinstance(tree, bool) or not isinstance(tree, int | np.integer) or not 1 <= tree <= len(self.trees_):
+        if not is_int(tree) or not 1 <= tree <= len(self.trees_):
             raise InputError(
                 f"{type(self).__name__}.to_text needs the number of a tree, from 1 to {len(self.trees_)}, got "
                 f"{tree!r}. Hint: `rules` names the tree of each rule."

@@ -386,8 +386,7 @@ class TreeRank(MetaRanker):
     def _has_no_tree(self) -> bool:
         return isinstance(self.tree_, ClassifierTree)
 
-    @property
-    def _conditions(self) -> Tree:
+    def _readable_tree(self) -> Tree:
         if self._has_no_tree:
             raise InputError(
                 "This TreeRank is split by classifiers, so it has no conditions to read or to save. "

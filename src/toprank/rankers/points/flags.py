@@ -19,6 +19,7 @@ from toprank._core.threads import Threads
 from toprank.errors import InputError
 from toprank.explain.conditions import Condition, Way
 from toprank.metrics import BeforeAfter
+from toprank.metrics.checks import is_real
 from toprank.rankers.points.card import Card, Rule, Shape, require
 from toprank.rankers.points.card_text import points_text
 from toprank.rankers.points.shapes import prior_ridge, refit
@@ -390,8 +391,7 @@ def _number_condition(feature: int, column: Column, wanted: Any) -> Condition:
 
 def _is_number(value: Any) -> bool:
     """Return True for a finite number; True and False are none."""
-    is_number = type(value) is not bool and isinstance(value, int | float | np.integer | np.floating)
-    return is_number and -LARGEST <= value <= LARGEST
+    return is_real(value) and -LARGEST <= value <= LARGEST
 
 
 def _category_condition(feature: int, column: Column, wanted: Any) -> Condition:

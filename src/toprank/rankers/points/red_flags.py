@@ -7,7 +7,7 @@ import warnings
 from collections.abc import Mapping
 from copy import copy
 from dataclasses import dataclass, replace
-from numbers import Integral, Real
+from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -26,6 +26,7 @@ from toprank.explain.rows import Step, figures_of, value_steps
 from toprank.explain.values import Originals
 from toprank.files.model_file import without_prefix
 from toprank.metrics import BeforeAfter
+from toprank.metrics.checks import is_int, is_real
 from toprank.rankers.base import RANKER_CONSTRAINTS, Ranker
 from toprank.rankers.greedy.monotone import MONOTONIC_CST, read_directions
 from toprank.rankers.growth import CV
@@ -40,7 +41,7 @@ from toprank.rankers.points.shapes import refit
 from toprank.rankers.progress import progress, stage
 from toprank.rankers.seeds import seed_of
 from toprank.rankers.unseen import Fold, HeldOut, Unseen, by_folds, held_out_folds
-from toprank.rankers.validation import warn_of_light_weights
+from toprank.rankers.validation import positives_of, warn_of_light_weights
 from toprank.words.counts import plural
 
 JUDGED = "the cases that a change was judged on"
@@ -451,7 +452,7 @@ class RedFlags(Ranker):
         check_is_fitted(self)
         if not len(self.flags_):
             raise InputError("This model has no rules to change. Hint: `with_rule` adds one.")
-        if isinstance(number, bool) or not isinstance(number, int | np.integer) or not 1 <= number <= len(self.flags_):
+        if not is_int(number) or not 1 <= number <= len(self.flags_):
             raise InputError(
                 f"number must be a rule number, from 1 to {len(self.flags_)}, got {number!r}. "
                 "Hint: to_text() numbers the rules."
@@ -490,7 +491,7 @@ class RedFlags(Ranker):
     def _cases_to_judge(self, X: Any, y: Any) -> tuple[np.ndarray, np.ndarray]:
         """Encoded rows and which are positive, both classes present."""
         matrix = self._encode(X)
-        return matrix, self._positives(y, len(matrix), type(self).__name__)
+        return matrix, positives_of(self, y, len(matrix), type(self).__name__)
 
     # --- files and text -----------------------------------------------------------------------------------------
 
@@ -564,7 +565,7 @@ class RedFlags(Ranker):
 
 def _checked_points(points: Any) -> float:
     """Points that a user gives, as a finite number."""
-    if isinstance(points, bool) or not isinstance(points, Real) or not math.isfinite(points):
+    if not is_real(points) or not math.isfinite(points):
         raise InputError(f"points must be a finite number, got {points!r}. Hint: points is a number such as 10.")
     return float(points)
 

@@ -80,7 +80,7 @@ class ReducedProblem:
     Attributes
     ----------
     rows : int64 array of shape (m,)
-        Care points, ascending: the rows whose cost depends on which way they go..
+        Care points, ascending: the rows whose cost depends on which way they go.
     saving : int64 array of shape (m,)
         What a row saves in the left child over the right one, never 0; in units of cost.
     """
