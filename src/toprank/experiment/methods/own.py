@@ -11,7 +11,10 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
-from sklearn.pipeline import Pipeline
+from sklearn.impute import SimpleImputer
+from sklearn.linear_model import LogisticRegression
+from sklearn.pipeline import Pipeline, make_pipeline
+from sklearn.preprocessing import StandardScaler
 
 from toprank.errors import InputError
 from toprank.experiment.registry import Method, Sweep, recipe, register
@@ -60,13 +63,34 @@ def paper_tree(criterion: str, leaf_score: str) -> Callable[..., RankingTree]:
 
 
 def boosted(ranker: Callable[..., Any], *given: Any, **fixed: Any) -> Callable[..., Any]:
-    """`make` of a boosted ranker, without folds of its own where the setting has a number of trees."""
+    """`make` of a boosted ranker, without folds of its own where the setting has a number of trees.
+
+    A setting may name an `init` of `STARTS`.
+    """
 
     def make(**setting: Any) -> Any:
         alone = {"cv": 0} if "n_estimators" in setting else {}
-        return recipe(ranker, *given, **alone | fixed)(**setting)
+        start = {"init": start_of(setting["init"])} if "init" in setting else {}
+        return recipe(ranker, *given, **alone | fixed)(**setting | start)
 
     return make
+
+
+def ridge() -> Pipeline:
+    """Logistic regression on standardised columns with a strong L2 penalty; categories as codes."""
+    numbers = SimpleImputer(strategy="median", add_indicator=True, keep_empty_features=True)
+    return make_pipeline(numbers, StandardScaler(), LogisticRegression(C=0.01, max_iter=10_000))
+
+
+STARTS: dict[str, Callable[[], Any]] = {"none": lambda: None, "ridge": ridge, "metaap-forest": MetaAPForest}
+"""What boosting may start from, by the name of `init` in plans."""
+
+
+def start_of(name: str) -> Any:
+    """The unfitted model that boosting starts from; None for "none"."""
+    if name not in STARTS:
+        raise InputError(f"init is {name!r}, expected one of {', '.join(STARTS)}. Hint: 'none' starts from scratch.")
+    return STARTS[name]()
 
 
 # --- sizes --------------------------------------------------------------------------------------------------------
