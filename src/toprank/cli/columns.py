@@ -11,9 +11,9 @@ import numpy as np
 
 from toprank.cli.reading import as_numbers
 from toprank.cli.terminal import Terminal
-from toprank.data.labels import usual_positive
 from toprank.data.number_text import NumberForm, numbers_of
 from toprank.errors import InputError
+from toprank.metrics.labels import usual_positive
 from toprank.tree.columns import NUMBER_FORMS, TEXT_FORMS
 from toprank.words.counts import every, plural, row_text
 from toprank.words.nearest import column_hint, did_you_mean
