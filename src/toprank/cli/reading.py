@@ -1,7 +1,7 @@
 """Reads files into polars frames; a file that cannot be read gets a clear message.
 
-An empty cell is missing; the strings `None` and `NA` are categories like any other. Codes, whole numbers of which some
-have leading zeros, such as 000273, are text. Columns that are only copied to the output are read a second time, as text.
+An empty cell is missing; the strings `None` and `NA` are categories like any other. Codes are text: whole numbers, some
+with leading zeros, such as 000273. Columns that are only copied to the output are read a second time, as text.
 """
 
 from __future__ import annotations
