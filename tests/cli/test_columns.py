@@ -191,3 +191,20 @@ def test_codes_with_leading_zeros_in_a_new_file_of_numbers(tmp_path):
     assert old["alerts"] == new["alerts"]
     drifted = run("drift", tmp_path / "h.csv", tmp_path / "new.csv", "--test", "rank-sum", "--ignore", "y", "--json")
     assert drifted.code in (0, 1), drifted.err
+
+
+def test_a_few_words_leave_the_counts_of_a_csv_file_numbers(tmp_path):
+    cells = ["n/a" if i % 40 == 7 else str(i * 37 % 5) for i in range(200)]
+    table = pl.DataFrame({"n": cells, "x": range(200), "y": [int(cell == "3") for cell in cells]})
+    table.write_csv(tmp_path / "h.csv")
+    table.write_parquet(tmp_path / "h.parquet")  # text is text there
+    file, chosen = tmp_path / "m.toprank", ("--set", "categorical_features=n")
+    for name, given, kind in (("h.csv", (), "number"), ("h.csv", chosen, "category"), ("h.parquet", (), "category")):
+        done = run("fit", tmp_path / name, "--label", "y", "--model", "tree", "--cv", 0, *given, "-o", file)
+        assert done.code == 0, done.err
+        assert toprank.load(file).columns_[0].kind == kind
+        assert ("'n' is read as numbers, but 5 cells hold none, such as 'n/a'" in done.err) == (kind == "number")
+        assert run("topk", file, tmp_path / name).code == 0
+        if not given:
+            described = json.loads(run("describe", tmp_path / name, "--label", "y", "--json").out)
+            assert described["columns"][0]["kind"] == kind

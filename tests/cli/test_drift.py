@@ -191,6 +191,27 @@ def test_a_few_words_among_numbers_count_as_missing(tmp_path, swapped):
     assert done.err.startswith("Note: Column 'a' is read as numbers, but 16 cells hold none, such as 'n/a'")
 
 
+@pytest.mark.parametrize("swapped", [False, True])
+@pytest.mark.parametrize(("most", "cell", "note"), [(4, "n/a", "1 cell holds none, such as 'n/a'"), (60, "05", "")])
+def test_one_odd_cell_in_a_column_of_numbers_does_not_stop_the_comparison(tmp_path, swapped, most, cell, note):
+    numbers = [str(value) for value in np.random.default_rng(0).integers(0, most, 400)]
+    pl.DataFrame({"a": numbers}).write_csv(tmp_path / "plain.csv")
+    pl.DataFrame({"a": [*numbers[:-1], cell]}).write_csv(tmp_path / "odd.csv")
+    files = [tmp_path / "plain.csv", tmp_path / "odd.csv"]
+    done = run("drift", *(files[::-1] if swapped else files))
+    assert (done.code, bool(done.err)) == (0, bool(note)), done.err
+    assert note in done.err
+
+
+def test_a_rare_code_with_a_letter_stays_a_category_where_the_other_file_has_none(tmp_path):
+    codes = np.random.default_rng(0).choice(["12", "7", "A1"], 800, p=[0.5, 0.42, 0.08])
+    pl.DataFrame({"code": codes}).write_csv(tmp_path / "a.csv")
+    pl.DataFrame({"code": codes[codes != "A1"]}).write_csv(tmp_path / "b.csv")
+    done = run("drift", tmp_path / "a.csv", tmp_path / "b.csv")
+    assert (done.code, done.err) == (1, "")
+    assert "code is A1" in done.out
+
+
 @pytest.mark.parametrize(
     ("args", "message"),
     [

@@ -46,6 +46,9 @@ def test_codes_with_leading_zeros_stay_text(tmp_path):
     assert frame["padded"].to_list() == [" 007", "8", "9"]
     assert [frame[name].dtype for name in ("n", "share", "zero")] == [pl.Int64, pl.Float64, pl.Float64]
     assert read(tmp_path, 'a;b\n"0012";1,5\n"13";2\n')["a"].to_list() == ["0012", "13"]
+    amounts = read(tmp_path, "a,b\n1.5,7\n05,-3\n2,04\n")  # a code is one of whole numbers
+    assert amounts.to_dict(as_series=False) == {"a": [1.5, 5.0, 2.0], "b": [7, -3, 4]}
+    assert read(tmp_path, "a;b\n1,5;x\n05;y\n")["a"].to_list() == [1.5, 5.0]
     assert read(tmp_path, "time,n\n08:30,12\n09:15,13\n")["n"].to_list() == [12, 13]
 
 

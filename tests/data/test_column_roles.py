@@ -274,9 +274,10 @@ def test_stray_cells_are_missing_and_counted():
 @pytest.mark.parametrize(
     ("cells", "kind"),
     [
-        ([*"012345" * 20, "n/a"], "number"),
+        ([*map(str, range(30))] * 20 + ["n/a", "?", "-", "unknown"], "number"),
         (["0.5", "1.5"] * 20 + ["?", "-", "unknown", ""], "number"),
-        ([*"012345" * 20], "category"),  # codes: nobody wrote a number that could be missing
+        ([*"012345" * 20], "category"),  # codes
+        ([*"012345" * 20, "n/a"], "category"),  # the same codes
         ([*"01" * 20, *["n/a"] * 5], "category"),  # too many words
         ([*"012345" * 20, "None"], "category"),  # may mean zero
         ([*"012345" * 20, "10+"], "category"),
@@ -285,7 +286,7 @@ def test_stray_cells_are_missing_and_counted():
         (["0115", "331"] * 20 + ["n/a"], "category"),
     ],
 )
-def test_a_few_words_do_not_make_numbers_categories(cells, kind):
+def test_a_few_words_change_neither_numbers_nor_codes(cells, kind):
     columns, _ = learn_columns(read_table(pl.DataFrame({"c": cells})))
     assert [column.kind for column in columns] == [kind]
 

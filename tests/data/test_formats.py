@@ -52,6 +52,20 @@ def test_a_column_in_another_format_is_refused_as_cells_could_be_misread(column,
 
 
 @pytest.mark.parametrize(
+    ("column", "texts"),
+    [
+        (Column("c", form="dmy"), [*(f"{i:02d}/0{k}/2020" for i in range(1, 11) for k in (1, 5, 9)), "01/31/2020"]),
+        (Column("c", form="1.234,56"), [*(f"{i}.500" for i in range(1, 30)), "7.5"]),
+    ],
+)
+def test_one_cell_shows_another_format_if_the_whole_column_fits_it(column, texts):
+    with pytest.raises(InputError, match=f"but 1 of {len(texts)} cells cannot be read so.*the whole column fits"):
+        read_as(column, texts)
+    with pytest.warns(UserWarning, match="1 cell is not written"):  # too few to tell
+        read_as(column, texts[-9:])
+
+
+@pytest.mark.parametrize(
     ("column", "texts", "why"),
     [
         (Column("c", form="dmy"), [*dates_as("%m/%d/%Y"), "31/12/2020"], "no single format fits"),
@@ -70,20 +84,22 @@ def test_a_column_that_may_be_misread_is_refused(column, texts, why):
 
 
 def test_cells_beside_others_that_cannot_be_misread_are_left_out():
-    with pytest.warns(UserWarning, match="1 cell holds none, such as '03/04/2020'.* year first"):
+    with pytest.warns(UserWarning, match="1 cell is not written year first .* such as '03/04/2020'; it counts"):
         found = read_as(Column("c", form="ymd", usual=USUAL), ["1970-01-03", "03/04/2020"])
     assert np.array_equal(found, [2.0, np.nan], equal_nan=True)
 
 
 def test_a_few_cells_in_another_format_are_left_out():
     column = Column("c", form="dmy")
-    with pytest.warns(UserWarning, match=r"1 cell holds none, such as '12/31/2020'.* day first \(31.12.2024\)"):
+    with pytest.warns(UserWarning, match=r"1 cell is not written day first \(31.12.2024\), such as '12/31/2020'; it"):
         found = read_as(column, [*dates_as("%d.%m.%Y"), "12/31/2020"])
     assert np.isnan(found).tolist() == [False] * 40 + [True]
-    thousands = [f"{i}.500" for i in range(1, 30)]
-    with pytest.warns(UserWarning, match="1 cell holds none, such as '7.5'.* as 1.234,56, as in training"):
+    thousands = [f"{i}.500,5" for i in range(1, 30)]
+    with pytest.warns(UserWarning, match="1 cell is not written as 1.234,56, such as '7.5'.*as in training"):
         found = read_as(Column("c", form="1.234,56"), [*thousands, "7.5"])
-    assert found[:-1] == [1_000 * i + 500 for i in range(1, 30)]
+    assert found[:-1] == [1_000 * i + 500.5 for i in range(1, 30)]
+    with pytest.warns(UserWarning, match="1 cell is not written as 1,234.56, such as '3,5'"):  # no other could differ
+        read_as(Column("c", form="1,234.56"), [*map(str, range(40)), "3,5"])
 
 
 def test_a_column_that_lost_its_numbers_is_refused():

@@ -83,6 +83,8 @@ def test_text_that_is_no_number(text):
         ([str(i) for i in range(10_000, 10_100)], None),  # post codes
         ([f"0{i}" for i in range(100)], None),
         (["00273", *(str(i) for i in range(100))], None),
+        (["05", "0.14", "2.29"], NumberForm(POINT, "")),  # an amount, not a code
+        (["-05", *(str(i) for i in range(100))], NumberForm(POINT, "")),
         ([str(10**9 + i * 10**8) for i in range(100)], None),  # telephone numbers
         (["5 EUR", "6 USD", "7 EUR", "8 USD"], None),
         (["1.5", "2.5", "low"], None),

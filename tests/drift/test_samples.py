@@ -51,6 +51,13 @@ def test_types_that_libraries_keep_apart_are_one_kind():
     assert samples.table["c"].to_list() == [None] * 4 + ["k"] * 4
 
 
+def test_what_text_holds_is_decided_on_both_tables():
+    numbers, few = [str(i) for i in range(60)], [*"012345"] * 10  # these would be codes by themselves
+    for ours, theirs in ((numbers, few), (few, numbers)):
+        samples = join_samples(pl.DataFrame({"a": ours}), pl.DataFrame({"a": theirs}), MetaAP())
+        assert encoded(samples)[:, 0].tolist() == [float(text) for text in (*ours, *theirs)]
+
+
 def test_numbers_that_are_categories_stay_so():
     ours = pd.DataFrame({"shop": pd.Categorical([3, 1, 1, 2]), "n": [1.0, 2, 3, 4]})
     theirs = pd.DataFrame({"n": [1.0] * 4, "shop": pd.Categorical([9] * 4)})

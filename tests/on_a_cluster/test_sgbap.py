@@ -14,8 +14,11 @@ import pytest
 
 import toprank
 from cluster_cases import local_client, mixed_table
+from toprank.data.column_roles import learn_columns
+from toprank.data.table import read_table
 from toprank.datasets import load as load_data
 from toprank.distributed import SGBAP, training
+from toprank.distributed.partitions import PartitionedTable, blocks_of, computed
 from toprank.distributed.training import WorkerLostError, cut_values
 from toprank.errors import InputError, InputTypeError
 from toprank.rankers.boosting.rounds import Rounds, Rows
@@ -98,6 +101,16 @@ def test_arrays_of_dask_in_any_chunks(client):
     lazy = model.decision_function(array)
     assert lazy.chunks == ((250, 250, 250, 150),)
     assert np.array_equal(lazy.compute(), expected.decision_function(X))
+
+
+def test_arrays_of_dask_may_hold_dates(client):
+    days = np.arange("2020-01-01", "2020-04-10", dtype="datetime64[D]").astype(object)
+    X = np.column_stack([days, np.random.default_rng(0).normal(size=100)]).astype(object)
+    parts, _ = computed(client, blocks_of(da.from_array(X, chunks=(40, 1))))
+    table, _ = PartitionedTable.from_parts(parts, [40, 40, 20])
+    expected = learn_columns(read_table(X))
+    assert learn_columns(table) == expected
+    assert [column.name for column in expected.columns] == ["x0", "x0 (weekday)", "x1"]
 
 
 @pytest.mark.parametrize("max_bin", [2, 16, 256])

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import math
 import shlex
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from toprank.cli.reading import as_numbers
 from toprank.cli.terminal import Terminal
-from toprank.data.labels import usual_positive
 from toprank.data.number_text import NumberForm, numbers_of
 from toprank.errors import InputError
+from toprank.metrics.labels import usual_positive
 from toprank.tree.columns import NUMBER_FORMS, TEXT_FORMS
 from toprank.words.counts import every, plural, row_text
 from toprank.words.nearest import column_hint, did_you_mean
@@ -156,9 +156,9 @@ def can_be_feature(dtype: polars.DataType) -> bool:
 
 
 def training_features(
-    frame: polars.DataFrame, left_out: Sequence[str], file: str, terminal: Terminal
+    frame: polars.DataFrame, left_out: Sequence[str], file: str, terminal: Terminal, categories: Collection[Any] = ()
 ) -> polars.DataFrame:
-    """Return the feature columns, with notes on those that look like a mistake."""
+    """Return the feature columns, with notes on those that look like a mistake; `categories` as in `typed_columns`."""
     import polars as pl
 
     names = [name for name in frame.columns if name not in left_out]
@@ -167,7 +167,8 @@ def training_features(
             f"{file} has no feature column left: each of its {plural(frame.width, 'column')} is the label, an id "
             "or dropped. Hint: drop fewer columns."
         )
-    features = frame.select(names)
+    with terminal.working(f"Reading {file}"):
+        features = typed_columns(frame.select(names), file, categories)
     for column in features:
         if column.dtype == pl.String:
             _note_stray_words(column, file, terminal)
@@ -180,6 +181,31 @@ def training_features(
             )
     check_finite(features, file)
     return features
+
+
+def typed_columns(features: polars.DataFrame, file: str, categories: Collection[Any] = ()) -> polars.DataFrame:
+    """Return a table with the text columns as numbers that only a few words keep from being numbers, with a warning.
+
+    In a text file, 0, 1, 2 and n/a are numbers, as 0, 1 and 2 alone are; in Parquet, text is text. `categories` are the
+    names or positions of columns that stay text.
+    """
+    import polars as pl
+
+    from toprank.data.column_roles import learn_numbers
+    from toprank.data.encoding import numbers_among_words
+    from toprank.data.table import read_table
+    from toprank.tree.columns import Column
+
+    if file.lower().endswith(".parquet"):
+        return features
+    found = []
+    for i, column in enumerate(features):
+        if column.dtype != pl.String or column.name in categories or i in categories:
+            continue
+        table = read_table(column.to_frame())
+        if learn_numbers(table.coded(0)) is None and learn_numbers(table.coded(0), may_be_few=True) is not None:
+            found.append(pl.Series(column.name, numbers_among_words(table, 0, Column(column.name)), nan_to_null=True))
+    return features.with_columns(found)
 
 
 def _note_many_values(column: polars.Series, file: str, terminal: Terminal) -> None:
@@ -257,7 +283,7 @@ def _note_stray_words(column: polars.Series, file: str, terminal: Terminal) -> N
     from toprank.data.column_roles import learn_numbers
     from toprank.data.table import read_table
 
-    if learn_numbers(read_table(column.to_frame()).coded(0)) is not None:
+    if learn_numbers(read_table(column.to_frame()).coded(0), may_be_few=True) is not None:
         return
     numbers = as_numbers(column)
     is_word = column.is_not_null() & numbers.is_null()

@@ -280,7 +280,7 @@ def fit_curve(
     """Return the curve fitted on a file, judged on the test file if there is one."""
     if label is None:
         raise InputError(f"Fitting a curve on {file.name} needs the outcome column. Hint: name it with --label COLUMN.")
-    features, values, pos_label, groups = read_history(file, label, positive, left_out, terminal, csv_format)
+    features, values, pos_label, groups = read_history(file, label, positive, left_out, terminal, csv_format, settings)
     with terminal.working("Loading the estimators"):
         model = make_curve(settings, how | {"pos_label": pos_label}, features.columns)
     later = read_later(validation, label, features, values, pos_label, terminal, csv_format)

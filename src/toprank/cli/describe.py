@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from toprank.cli.choice import show_tree
-from toprank.cli.columns import can_be_feature, choose_positive, label_values, outcomes
+from toprank.cli.columns import can_be_feature, choose_positive, label_values, outcomes, typed_columns
 from toprank.cli.csv_text import CsvFormat
 from toprank.cli.options import Encoding, Positive, Separator
 from toprank.cli.reading import SPREADSHEETS, TABLE_SUFFIXES, TableFile, check_readable
@@ -357,7 +357,7 @@ def _describe_table(
         result["label"] = {"column": label, "positive": chosen, "n_positives": n_positives}
         outcome = f"; {label} = {chosen!r}: {count(n_positives)} of them ({percent(n_positives / frame.height)})"
     with terminal.working(f"Describing {path.name}"):
-        columns = _describe_columns(frame, label)
+        columns = _describe_columns(typed_columns(frame, path.name, [label]), label)
     codes = _codes_with_zeros(frame)
     if codes:
         listed = ", ".join(map(repr, codes))

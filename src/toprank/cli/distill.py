@@ -91,7 +91,9 @@ def distill(
         raise InputError(f"--cv must be at least 3 folds, got {cv}. Hint: the teacher scores cases outside its fold.")
     left_out = {"--id": id_columns, "--drop": drop, "--group": None if group is None else [group]}
     csv_format = CsvFormat.from_options(sep, encoding)
-    features, values, pos_label, groups = read_history(history, label, positive, left_out, terminal, csv_format)
+    features, values, pos_label, groups = read_history(
+        history, label, positive, left_out, terminal, csv_format, settings
+    )
     later = read_later(test, label, features, values, pos_label, terminal, csv_format)
     note_large_budget(share, len(values), "--budget", history.name, terminal)
     with terminal.working("Loading the estimators"):

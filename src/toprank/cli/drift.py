@@ -126,13 +126,10 @@ def read_both(
     with terminal.working(f"Reading {reference.name}"):
         before = read_table(reference, as_text, csv_format)
     with terminal.working(f"Reading {new.name}"):
-        # Codes that happen to be all numbers in the new file stay text if the reference has text.
-        texts = as_text | {name for name, dtype in before.schema.items() if dtype == pl.String}
-        after = read_table(new, texts, csv_format)
-        if codes := {
-            name for name in before.columns if name in after.columns and _are_codes(before[name], after[name])
-        }:
-            before = read_table(reference, as_text | codes, csv_format)
+        after = read_table(new, as_text, csv_format)
+        shared = [name for name in before.columns if name in after.columns]
+        if codes := {name for name in shared if _are_codes(before[name], after[name])}:
+            before, after = (read_table(path, as_text | codes, csv_format) for path in (reference, new))
     names, left_out = _compared_columns(before, after, columns, ignore, (reference.name, new.name))
     chosen = split_names(categories, names, "--categories", f"what is compared of {reference.name}")
     before, after = (frame.select(names).with_columns(pl.col(chosen).cast(pl.String)) for frame in (before, after))
@@ -204,9 +201,20 @@ def _ignoring(names: Sequence[str]) -> str:
 
 
 def _are_codes(before: polars.Series, after: polars.Series) -> bool:
-    """Return whether a column of numbers holds codes with leading zeros in the new file: text, but all numbers."""
-    is_text = before.dtype.is_numeric() and _kind(after) == "text"
-    return is_text and as_numbers(after.cast(str)).null_count() == after.null_count()
+    """Return whether a column that is text in one file only is text: codes that happen to be all numbers in the other.
+
+    Text of the reference is, unless only a few words keep it from being numbers; text of the new file if it has leading
+    zeros.
+    """
+    from toprank.data.column_roles import learn_numbers
+    from toprank.data.table import read_table as as_table
+
+    kinds = _kind(before), _kind(after)
+    if kinds == ("numbers", "text"):
+        return as_numbers(after.cast(str)).null_count() == after.null_count()
+    if kinds == ("text", "numbers"):
+        return learn_numbers(as_table(before.cast(str).to_frame()).coded(0), may_be_few=True) is None
+    return kinds[0] == "text" and kinds[1] not in ("text", "nothing")
 
 
 def _numbers_of_text(frame: polars.DataFrame, other: polars.DataFrame, chosen: Sequence[str]) -> polars.DataFrame:

@@ -120,7 +120,9 @@ def fit(
         raise InputError(f"--cv must be 0 or at least 2 folds, got {cv}. Hint: --cv 0 skips cross-validation.")
     left_out = {"--id": id_columns, "--drop": drop, "--group": None if group is None else [group]}
     csv_format = CsvFormat.from_options(sep, encoding)
-    features, values, pos_label, groups = read_history(history, label, positive, left_out, terminal, csv_format)
+    features, values, pos_label, groups = read_history(
+        history, label, positive, left_out, terminal, csv_format, settings
+    )
     note_large_budget(parameters.get("budget"), len(values), "--budget", history.name, terminal)
     parameters |= {"pos_label": pos_label} | ({} if cv is None else {"cv": cv})
     with terminal.working("Loading the estimators"):
@@ -133,9 +135,12 @@ def fit(
 
 def read_history(
     path: Path, label: str, positive: str | None, left_out: dict[str, list[str] | None], terminal: Terminal,
-    csv_format: CsvFormat | None = None,
+    csv_format: CsvFormat | None = None, settings: Sequence[str] | None = None,
 ) -> tuple[polars.DataFrame, np.ndarray, Any, np.ndarray | None]:  # fmt: skip
-    """Return the feature columns, the outcomes, the positive outcome, and who the cases belong to, if that repeats."""
+    """Return the feature columns, the outcomes, the positive outcome, and who the cases belong to, if that repeats.
+
+    Columns that `settings`, name=value texts, declare to be categories are not read as numbers with a few words.
+    """
     with terminal.working(f"Reading {path.name}"):
         frame = read_table(path, (), csv_format)
     values = label_values(frame, label, path.name)
@@ -151,7 +156,11 @@ def read_history(
         if option == "--group" and len(names) > 1:
             raise InputError(f"--group takes one column, got {len(names)}. Hint: join them into one column first.")
         unused[option] = names
-    features = training_features(frame, [label, *chain(*unused.values())], path.name, terminal)
+    declared = [text for text in settings or () if text.partition("=")[0].strip() == "categorical_features"]
+    categories = parse_settings(declared, ["categorical_features"], "").get("categorical_features")
+    if not isinstance(categories, list | tuple):
+        categories = []  # `check_settings` says what is wrong
+    features = training_features(frame, [label, *chain(*unused.values())], path.name, terminal, categories)
     groups = find_groups(frame, unused.get("--group", []), unused.get("--id", []), features.columns, terminal)
     share = float((values == pos_label).mean())
     if share > 0.5:

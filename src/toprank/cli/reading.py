@@ -1,7 +1,7 @@
 """Reads files into polars frames; a file that cannot be read gets a clear message.
 
-An empty cell is missing; the strings `None` and `NA` are categories like any other. Codes with leading zeros, such as
-000273, are text. Columns that are only copied to the output are read a second time, as text.
+An empty cell is missing; the strings `None` and `NA` are categories like any other. Codes are text: whole numbers, some
+with leading zeros, such as 000273. Columns that are only copied to the output are read a second time, as text.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from toprank.cli.csv_text import SAMPLE, CsvFormat, CsvText, read_csv_text
-from toprank.data.number_text import LEADING_ZERO
+from toprank.data.number_text import LEADING_ZERO, PLAIN
 from toprank.errors import InputError
 from toprank.words.counts import plural
 from toprank.words.nearest import did_you_mean
@@ -28,7 +28,7 @@ TABLE_SUFFIXES = (*TEXT_SUFFIXES, ".parquet")
 SPREADSHEETS = (".xlsx", ".xlsm", ".xls", ".ods")
 DECIMAL_COMMA = re.compile(rb"(?:^|;)-?\d+,\d+(?:;|\r?$)", re.MULTILINE)
 DECIMAL_POINT = re.compile(rb"(?:^|;)-?\d+\.\d+(?:;|\r?$)", re.MULTILINE)
-CODE = rf"^\s*{LEADING_ZERO.pattern}\s*$"
+CODE, WHOLE_NUMBER = rf"^\s*{LEADING_ZERO.pattern}\s*$", rf"^\s*(?:{PLAIN.pattern})?\s*$"
 FIRST_ROWS = 1_000
 
 
@@ -94,16 +94,16 @@ class TableFile:
         return _widened(frame)
 
     def _with_codes(self, frame: polars.DataFrame) -> polars.DataFrame:
-        """Return the table with columns of numbers as text if a whole number has a leading zero."""
+        """Return the table with columns of whole numbers as text if one has a leading zero."""
         import polars as pl
 
         assert self._text is not None
         names = [column.name for column in frame if column.dtype.is_numeric()]
-        begins_with_zero = rb'(?:^|["%b])[ \t]*[+-]?0\d' % re.escape(self._text.separator.encode())
+        begins_with_zero = rb'(?:^|["%b])[ \t]*0\d' % re.escape(self._text.separator.encode())
         if not names or not re.search(begins_with_zero, self._text.body, re.MULTILINE):
             return frame  # the usual case, decided without reading the cells twice
         written = self._cells(names, names)
-        codes = [column.name for column in written if column.str.contains(CODE).any()]
+        codes = [c.name for c in written if c.str.contains(CODE).any() and c.str.contains(WHOLE_NUMBER).all()]
         return frame.with_columns(written.select(pl.col(codes).replace("", None)))
 
     def as_written(self, names: Sequence[str]) -> polars.DataFrame:

@@ -293,19 +293,21 @@ def _learn_values(table: Table, i: int, is_chosen: bool, is_judged: bool) -> lis
     return [column if is_declared else _in_order(column)]
 
 
-def learn_numbers(coded: Coded) -> NumberForm | None:
+def learn_numbers(coded: Coded, may_be_few: bool = False) -> NumberForm | None:
     """Return how the numbers of a column of text are written; None if it holds categories.
 
-    Nearly all distinct values must be numbers, or nearly all cells, as in scoring: a count has few distinct values, and
-    one "n/a" would make it categories. The other cells must then be words that stand for no number, unlike "10+" and
-    "none".
+    Nearly all distinct values must be numbers, or nearly all cells, as in scoring. The other cells must then be words
+    that stand for no number, unlike "10+" and "none". Words do not change what the numbers are: codes stay categories,
+    as in `learn_number_form`; `may_be_few` is for tables without types, where a few whole numbers are no codes.
 
     Examples
     --------
-    >>> learn_numbers(Coded(np.repeat([0, 1, 2], [20, 20, 1]), ["0", "1", "n/a"]))
+    >>> column = Coded(np.repeat([0, 1, 2], [20, 20, 1]), ["0", "1", "n/a"])
+    >>> learn_numbers(column)
+    >>> learn_numbers(column, may_be_few=True)
     NumberForm(form='1,234.56', unit='', zero_groups=False)
     """
-    form = learn_number_form(coded.distinct)
+    form = learn_number_form(coded.distinct, may_be_few)
     if form is not None:
         return form
     texts, counts = [text.strip() for text in coded.distinct], coded.counts
@@ -315,7 +317,7 @@ def learn_numbers(coded: Coded) -> NumberForm | None:
     numbers = [text for text, may_be in zip(texts, has_digit.tolist(), strict=True) if may_be]
     if not is_stray or len(numbers) < 2:
         return None
-    form = learn_number_form(numbers, may_be_few=True)
+    form = learn_number_form(numbers, may_be_few)
     return form if form is not None and not np.isnan(numbers_of(numbers, form)).any() else None
 
 

@@ -305,7 +305,8 @@ def _read_text(column: Column, coded: Coded, readings: Mapping[str, Callable[[],
 
     `readings` are by format in words; the first is that of the training, and the only one that is used: how a cell is
     read never depends on other cells. Raises ValueError if cells show that the table has another format, in which other
-    cells may be misread, or if most cells cannot be read; a few count as missing, with a warning.
+    cells may be misread, or if most cells cannot be read; a few count as missing, with a warning. One cell shows it if
+    the whole column fits another format, in which some cells mean something else.
     """
     (trained, read), *others = readings.items()
     values = read()
@@ -318,15 +319,15 @@ def _read_text(column: Column, coded: Coded, readings: Mapping[str, Callable[[],
     is_other = is_unread & ~np.isnan(list(found.values())).all(axis=0)
     if is_other.any():
         fitting = [words for words, each in found.items() if not np.isnan(each[is_read | is_other]).any()]
-        is_ambiguous = is_read & np.any([~np.isnan(each) & (each != values) for each in found.values()], axis=0)
+        differing = {words for words, each in found.items() if (is_read & ~np.isnan(each) & (each != values)).any()}
         why = f"; the whole column fits {' or '.join(fitting)}" if fitting else "; no single format fits the column"
         is_much = not _are_nearly_all(is_read, is_read | is_other, coded.counts)
-        if is_much and (fitting or is_ambiguous.any()) and int(coded.counts.sum()) >= CHECKED_ROWS:
+        is_refused = not differing.isdisjoint(fitting) or (is_much and (fitting or differing))
+        if is_refused and int(coded.counts.sum()) >= CHECKED_ROWS:
             raise _not_readable(column, coded, is_other, written, why)
     if _are_most(column, coded, is_unread):
         raise _not_readable(column, coded, is_other if is_other.any() else is_unread, written, why)
-    if is_unread.any():
-        _warn_of_unread(column, coded, is_unread, what, is_other, trained)
+    _warn_of_unread(column, coded, is_unread, what, is_other, trained)
     return values
 
 
@@ -365,16 +366,17 @@ def _warn_of_unread(
     is_other: np.ndarray | None = None,
     trained: str = "",
 ) -> None:
-    """Warn of texts that hold no number or date, in the format of the training if they do so in another."""
-    shown = is_unread if is_other is None or not is_other.any() else is_other
+    """Warn of texts that hold no number or date, or hold it in another format than in training."""
     n = int(coded.counts[is_unread].sum())
-    hint = "fix such cells, or leave them empty" if shown is is_unread else f"write them {trained}"
-    if shown is is_other and column.form in TEXT_FORMS:
-        hint += ", as in training"
+    if is_other is None or not is_other.any():
+        shown, fault = is_unread, f"{'holds' if n == 1 else 'hold'} none"
+        hint = "fix such cells, or leave them empty"
+    else:
+        shown, fault = is_other, f"{'is' if n == 1 else 'are'} not written {trained}"
+        hint = f"write them {'as in training' if column.form in TEXT_FORMS else trained}"
     warn_caller(
-        f"Column {column.input_name!r} is read as {what}, but {plural(n, 'cell')} {'holds' if n == 1 else 'hold'} "
-        f"none, such as {quoted(_commonest(coded, shown))}; {'it counts' if n == 1 else 'they count'} as missing. "
-        f"Hint: {hint}."
+        f"Column {column.input_name!r} is read as {what}, but {plural(n, 'cell')} {fault}, such as "
+        f"{quoted(_commonest(coded, shown))}; {'it counts' if n == 1 else 'they count'} as missing. Hint: {hint}."
     )
 
 

@@ -38,7 +38,7 @@ SUFFIXES = rf"{CURRENCIES}|%|\u2030|(?:kg|g|mg|t|km|m|cm|mm|l|ml|kWh|kW|h|min|s)
 """Units after a number; other words need a space before them."""
 
 PLAIN = re.compile(r"\d+(?:\.0+)?")
-LEADING_ZERO = re.compile(r"[+-]?0\d+")
+LEADING_ZERO = re.compile(r"0\d+")
 
 
 class NumberForm(NamedTuple):
@@ -110,8 +110,8 @@ def learn_number_form(distinct: Sequence[str], may_be_few: bool = False) -> Numb
 
     Nearly all distinct values must be numbers of one form and one unit. If both forms fit equally well, as for "1,234"
     alone, the point is the decimal mark; "0,103" beside it makes it the comma. Integers without sign, unit or separator
-    may be codes: they are if one begins with a zero, if the column has few of them (unless `may_be_few`), if all have
-    the same length of four digits or more, and if they are very long.
+    may be codes, if the column holds nothing else: they are if one begins with a zero, if the column has few of them
+    (unless `may_be_few`), if all have the same length of four digits or more, and if they are very long.
 
     Examples
     --------
@@ -119,6 +119,8 @@ def learn_number_form(distinct: Sequence[str], may_be_few: bool = False) -> Numb
     NumberForm(form='1.234,56', unit='', zero_groups=False)
     >>> learn_number_form(["00273", "10115", "80331"]) is None
     True
+    >>> learn_number_form(["0.14", "2.29", "05"])
+    NumberForm(form='1,234.56', unit='', zero_groups=False)
     """
     if len(distinct) > 2 * SAMPLE:
         step = len(distinct) // SAMPLE
@@ -139,14 +141,13 @@ def _learn(distinct: Sequence[str], may_be_few: bool = False) -> NumberForm | No
     if best is None or best[0] < NEARLY_ALL * len(known):
         return None
     found = best[1]
-    if not found.unit and any(LEADING_ZERO.fullmatch(text) for text in known):
-        return None
     numbers = [text for text in known if (read := read_number(text, found.form)) is not None and read[1] == found.unit]
     if all(PLAIN.fullmatch(text) for text in numbers):
         lengths = sorted(len(text.partition(".")[0]) for text in numbers)
         one_length = lengths[0] == lengths[-1] >= CODE_DIGITS
         is_few = len(numbers) <= FEW_DISTINCT and not may_be_few
-        if is_few or one_length or lengths[len(lengths) // 2] >= LONG_CODE_DIGITS:
+        is_padded = any(LEADING_ZERO.fullmatch(text) for text in numbers)
+        if is_few or is_padded or one_length or lengths[len(lengths) // 2] >= LONG_CODE_DIGITS:
             return None
     return found
 

@@ -115,6 +115,10 @@ class PartitionedTable(Table):
         whole = _concatenated(self.parts.of(column_of_part, position=i))
         return nw.from_native(whole, eager_only=True).get_column(self._keys[i])
 
+    def cells(self, i: int) -> list[Any]:
+        """Column i as Python values, sent by all workers."""
+        return [cell for part in self.parts.of(cells_of_part, position=i) for cell in part]
+
     def coded(self, i: int) -> Coded:
         """Column i with equal values side by side: where they stand in the table plays no role."""
         if i not in self._coded:
@@ -153,6 +157,11 @@ def first_rows(block: Any, n_rows: int) -> Any:
 def numbers_of_part(block: Any, position: int) -> np.ndarray:
     """A column stored as numbers."""
     return read_table(block).numbers(position)
+
+
+def cells_of_part(block: Any, position: int) -> list[Any]:
+    """A column as Python values."""
+    return read_table(block).cells(position)
 
 
 def column_of_part(block: Any, position: int) -> Any:

@@ -23,7 +23,7 @@ from toprank.data.table import Table, read_table
 from toprank.errors import InputError, InputTypeError
 from toprank.metrics.checks import is_int
 from toprank.rankers.base import Ranker
-from toprank.tree.columns import Column
+from toprank.tree.columns import TEXT_FORMS, Column
 from toprank.words.counts import plural
 from toprank.words.nearest import did_you_mean
 
@@ -160,7 +160,9 @@ def _of_reordered(chosen: Any, order: Sequence[int]) -> Any:
 
 
 def _kind(table: Table, i: int, column: Column) -> str | None:
-    """What the values of a column are, in words; None if all are missing."""
+    """What the values of a column are, in words; None if all are missing. What text holds depends on both tables."""
+    if column.form in TEXT_FORMS:
+        return "text"
     if column.is_date:
         return None if table.series(i).null_count() == len(table) else "dates"
     if column.categories is None:

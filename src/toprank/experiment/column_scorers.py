@@ -18,6 +18,7 @@ from toprank.errors import InputError, InputTypeError
 from toprank.experiment.timeline import read_column
 from toprank.metrics import distinct_entity_precision_at_k, gain_at_k, per_period
 from toprank.metrics.checks import check_choice, is_int, is_real
+from toprank.metrics.labels import default_positive
 from toprank.metrics.ties import TIES
 
 
@@ -75,8 +76,8 @@ def make_entity_scorer(
         What a float `k` is a share of.
     ties : {"expected", "best", "worst"}
     pos_label : optional
-        The positive label; by default the positive label of a toprank ranker, or the second class of any other
-        estimator.
+        The positive label; by default that of a toprank ranker; of other estimators that of a usual pair, such as
+        yes of yes/no, else the second class.
 
     Returns
     -------
@@ -189,8 +190,11 @@ def _score_positives(estimator: Any, X: Any, pos_label: Any, caller: str) -> tup
             f"{caller} needs a pos_label that is a class of the model, {classes[0]!r} or {classes[1]!r}. Got "
             f"{pos_label!r} instead."
         )
-    sought = getattr(_innermost(estimator), "positive_index_", 1)  # the class that decision_function is large for
-    positive = sought if pos_label is None else classes.index(pos_label)
+    own = getattr(_innermost(estimator), "positive_index_", None)
+    sought = 1 if own is None else own  # the class that decision_function is large for
+    if pos_label is None:
+        pos_label = default_positive(*classes) if own is None else classes[own]
+    positive = classes.index(pos_label)
     if has_decision:
         score = np.asarray(estimator.decision_function(X))
         return classes[positive], score if positive == sought else -score

@@ -167,7 +167,7 @@ def compare(
     ----------
     X : data frame or array of shape (n, n_features)
     y : array of shape (n,)
-        Two values, the larger of which (1, True, "yes") is positive.
+        Two values; positive is that of a usual pair, such as yes of yes/no, else the larger.
     groups : array of shape (n,), optional
         Who each row belongs to: rows of one person are never on both sides of a split.
     methods : names of methods; None = `METHODS`; those whose package is not installed are left out with a reason

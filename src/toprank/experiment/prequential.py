@@ -111,7 +111,7 @@ class PrequentialSplit(BaseCrossValidator):
         y. A week without a positive is then not counted at all, which makes precision optimistic; the scorers of
         `toprank.experiment.column_scorers` count it as 0 and do not need both classes in the test rows.
     pos_label : default=None
-        The positive label, for `drop_caught`; the larger of the two by default.
+        The positive label, for `drop_caught`; by default that of a usual pair, such as yes of yes/no, else the larger.
 
     Notes
     -----

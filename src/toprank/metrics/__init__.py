@@ -1,7 +1,8 @@
 """Measures of a ranking of rare cases, with intervals and tests.
 
 Everywhere a larger score is more suspicious and rank 1 is the top. Labels take two values; the positive one
-is the larger of the two (1 of {0, 1} or {-1, 1}, True of {False, True}) unless ``pos_label`` says otherwise.
+is that of a usual pair (1 of {0, 1} or {-1, 1}, True of {False, True}, "Ja" of {"Ja", "Nein"}), else the larger, as in
+``fit``, unless ``pos_label`` says otherwise.
 
 Many rows of a tree have the same score, so ties are the rule, and every measure says how it handles them:
 

@@ -73,7 +73,7 @@ def precision_at_k(
     sample_weight : array-like of shape (n,), optional
         Copies of a row: `k` then counts weight, and may end inside a row.
     pos_label : optional
-        The positive label; the larger of the two by default.
+        The positive label; by default that of a usual pair, such as yes of yes/no, else the larger.
 
     Returns
     -------

@@ -38,7 +38,7 @@ def auc_interval(
     sample_weight : array-like of shape (n,), optional
         Copies of a row: weight 2 is the row twice.
     pos_label : optional
-        The positive label; the larger of the two by default.
+        The positive label; by default that of a usual pair, such as yes of yes/no, else the larger.
 
     Returns
     -------

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from toprank.errors import InputError, InputTypeError
+from toprank.metrics.labels import default_positive
 from toprank.words.counts import every, plural
 
 
@@ -89,9 +90,9 @@ def mark_positives(y_true: ArrayLike, *, pos_label: Any = None, caller: str) -> 
 
 
 def choose_pos_label(pos_label: Any, low: Any, high: Any, *, caller: str) -> Any:
-    """Return the positive label: the one given, or the larger of the two."""
+    """Return the positive label: the one given, or that of a usual pair, else the larger."""
     if pos_label is None:
-        return high
+        return default_positive(low, high)
     if pos_label not in (low, high):
         raise InputError(
             f"The 'pos_label' parameter of {caller} must be one of the labels in y_true, {low!r} or "

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from toprank.errors import InputError
-from toprank.metrics.checks import check_level, is_real
+from toprank.metrics.checks import check_level, is_real, mark_positives
 from toprank.metrics.intervals import Interval, ResampledRows, percentile_ends
 from toprank.metrics.ranking import average_precision
 
@@ -149,8 +149,7 @@ class BeforeAfter:
     @classmethod
     def from_scores(cls, y_true: ArrayLike, before: ArrayLike, after: ArrayLike, k: int) -> BeforeAfter:
         """Compare two scores of the same cases; the interval is the same every time."""
-        labels = np.asarray(y_true)
-        is_positive = labels == labels.max()
+        is_positive = mark_positives(y_true, caller="BeforeAfter.from_scores")
         old, new = np.asarray(before, np.float64), np.asarray(after, np.float64)
         gain = precision_gain(is_positive, old, new)
         hits = [int(is_positive[np.argsort(-score, kind="stable")[:k]].sum()) for score in (old, new)]

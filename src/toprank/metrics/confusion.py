@@ -68,7 +68,7 @@ def f_beta(
         At least 0; 1 is the F1 measure, 0 the precision.
     sample_weight : array-like of shape (n,), optional
     pos_label : optional
-        The positive label; the larger of the two by default.
+        The positive label; by default that of a usual pair, such as yes of yes/no, else the larger.
 
     Returns
     -------

@@ -61,7 +61,7 @@ def per_entity(y_true: ArrayLike, score: ArrayLike, entities: ArrayLike, *, pos_
     entities : array-like of shape (n,)
         The entity of each row: numbers, strings or other hashable values, none missing.
     pos_label : optional
-        The positive label; the larger of the two by default.
+        The positive label; by default that of a usual pair, such as yes of yes/no, else the larger.
 
     Returns
     -------
@@ -233,7 +233,7 @@ def per_period(
         the checks of that day found nothing, and leaving such days out would be optimistic. None leaves these periods
         out, which suits recall and average precision.
     pos_label : optional
-        The positive label; the larger of the two by default.
+        The positive label; by default that of a usual pair, such as yes of yes/no, else the larger.
     **metric_kwargs
         Passed to `metric`. `sample_weight`, `amount` and `entities` follow their rows. An int `k` is a number of
         checks per period; in a period with fewer cases (or entities, if given) all are checked.

@@ -103,7 +103,7 @@ class OperatingPoints:
         cost_ratio : array-like of shape (m,), optional
         sample_weight : array-like of shape (n,), optional
         pos_label : optional
-            The positive label; the larger of the two by default.
+            The positive label; by default that of a usual pair, such as yes of yes/no, else the larger.
 
         Examples
         --------

@@ -37,7 +37,7 @@ def average_precision(
         all orders of the tied rows; "best" and "worst" put positives first or last among them. Without ties
         all four are equal.
     pos_label : optional
-        The positive label; the larger of the two by default.
+        The positive label; by default that of a usual pair, such as yes of yes/no, else the larger.
 
     Returns
     -------

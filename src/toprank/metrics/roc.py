@@ -199,7 +199,7 @@ def roc_curve(
         Larger is more suspicious.
     sample_weight : array-like of shape (n,), optional
     pos_label : optional
-        The positive label; the larger of the two by default.
+        The positive label; by default that of a usual pair, such as yes of yes/no, else the larger.
 
     Returns
     -------

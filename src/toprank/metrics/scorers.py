@@ -14,12 +14,14 @@ from collections.abc import Callable
 from inspect import signature
 from typing import Any
 
+import numpy as np
 from sklearn.metrics import make_scorer
 from sklearn.pipeline import Pipeline
 
 from toprank.errors import InputError
 from toprank.metrics.at_k import lift_at_k, precision_at_k, recall_at_k
 from toprank.metrics.checks import check_choice
+from toprank.metrics.labels import default_positive
 from toprank.metrics.ranking import average_precision
 from toprank.metrics.ties import TIES
 
@@ -31,7 +33,8 @@ class RankingScorer:
     """A scorer, called as ``scorer(estimator, X, y)``.
 
     For a fitted toprank ranker, a pipeline that ends in one or a search over either, the positive label is that of the
-    ranker. For all other estimators the scorer equals ``make_scorer(metric, ...)``.
+    ranker. For all other estimators the scorer equals ``make_scorer(metric, ...)`` with the positive label of a usual
+    pair, such as yes of yes/no, else the larger.
 
     Parameters
     ----------
@@ -70,10 +73,17 @@ class RankingScorer:
             params["sample_weight"] = sample_weight
         ranker = _ranker_of(estimator)
         if ranker is None:
-            return self._scorer(estimator, X, y, **params)
+            return self._scorer_of(estimator)(estimator, X, y, **params)
         options = {**self._options, **params}
         options["pos_label"] = self._positive_label(ranker, options.get("pos_label"))
         return self._metric(y, estimator.decision_function(X), **options)
+
+    def _scorer_of(self, estimator: Any) -> Any:
+        """Return scikit-learn's scorer for an estimator that is no ranker; by default it turns to the second class."""
+        classes = np.asarray(getattr(estimator, "classes_", ())).tolist()
+        if self._options.get("pos_label") is not None or len(classes) != 2 or default_positive(*classes) == classes[1]:
+            return self._scorer
+        return make_scorer(self._metric, response_method=_RESPONSE, **{**self._options, "pos_label": classes[0]})
 
     def _positive_label(self, ranker: Any, pos_label: Any) -> Any:
         """Return the positive label of the ranker; raise if the scorer was made for the other one."""
@@ -134,7 +144,8 @@ def make_at_k_scorer(
         What a float `k` is a share of.
     ties : {"expected", "best", "worst"}
     pos_label : optional
-        The positive label; by default that of a toprank ranker, otherwise the larger of the two.
+        The positive label; by default that of a toprank ranker; of other estimators that of a usual pair, such as
+        yes of yes/no, else the larger.
 
     Returns
     -------

@@ -105,7 +105,7 @@ def exact_stumps(X: Any, y: Any, *, sample_weight: Any = None, pos_label: Any = 
     sample_weight : array of shape (n,), optional
         Weight 2 is the row twice, weight 0 leaves it out.
     pos_label : optional
-        The positive label; the larger of the two by default.
+        The positive label; by default that of a usual pair, such as yes of yes/no, else the larger.
 
     Returns
     -------

@@ -133,7 +133,7 @@ class PrecisionAtKDisplay(Display):
         up_to : float, default=1.0
             The largest k, as a share of the positives or of the cases.
         pos_label : optional
-            The positive label; the larger of the two by default.
+            The positive label; by default that of a usual pair, such as yes of yes/no, else the larger.
         """
         from toprank.metrics import precision_at_k_curve
 

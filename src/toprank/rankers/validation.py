@@ -11,11 +11,11 @@ from sklearn.utils.multiclass import type_of_target
 from sklearn.utils.validation import column_or_1d
 
 from toprank._compat import Interval, InvalidParameterError
-from toprank.data.labels import usual_positive
 from toprank.data.table import is_missing
 from toprank.errors import InputError, InputTypeError, warn_caller
 from toprank.metrics.checks import as_vector
 from toprank.metrics.groups import encode_identifiers
+from toprank.metrics.labels import default_positive, usual_positive
 from toprank.tree.bin_mapper import row_blocks
 from toprank.tree.columns import Column
 from toprank.words.counts import every, plural
@@ -166,9 +166,7 @@ def check_classes(labels: np.ndarray, pos_label: Any, owner: str) -> tuple[np.nd
             f"{len(classes)} label values in y, expected 2. Hint: pass y == value for the outcome you look for."
         )
     if pos_label is None:
-        texts = [str(label) for label in classes.tolist()]
-        usual = usual_positive(texts)
-        return classes, 1 if usual is None else texts.index(usual)
+        pos_label = default_positive(*classes)
     position = np.flatnonzero(classes == pos_label)
     if len(position) == 0:
         raise InputError(

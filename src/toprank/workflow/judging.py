@@ -231,7 +231,7 @@ def gains(y: Any, score: Any, amount: Any = None, depths: Sequence[float] = DEPT
     Parameters
     ----------
     y : array of shape (n,)
-        Labels of two values, the larger of which is positive.
+        Labels of two values; positive is that of a usual pair, such as yes of yes/no, else the larger.
     score : array of shape (n,)
         Larger is more suspicious.
     amount : array of shape (n,) or None

@@ -93,7 +93,7 @@ class SGBAP(WarmBooster):
     budget : int, float or None
         Number or share of cases that can be checked; sets the cutoff of `predict`. None = the number of positives.
     pos_label : label or None
-        The positive class; None = the larger of the two labels.
+        The positive class; None = that of a usual pair, such as yes of yes/no, else the larger label.
     categorical_features, keep_columns : list or None
         Columns to read as categories; columns to use although they look like identifiers.
     device : str, default "cpu"

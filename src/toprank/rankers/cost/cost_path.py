@@ -108,7 +108,8 @@ def fit_at_costs(
     sample_weight : array-like of shape (n,), optional
         Weights of cases; a row keeps its weight when it is sampled.
     pos_label : optional
-        The positive label; by default the classifier's own `pos_label` if it has one, else the larger of the two.
+        The positive label; by default the classifier's own `pos_label` if it has one, else that of a usual pair, such
+        as yes of yes/no, else the larger.
     random_state : int, RandomState or None
         Seed of the sampling, fixed for None.
     n_jobs : int or None

@@ -174,7 +174,7 @@ class StackedRanker(Ranker):
         Folds of the stack. 0: equal weights, and training rates only.
     budget : int, float or None
         Cases (int) or share of cases (float) that `predict` flags; None = as many as training positives.
-    pos_label : label of the positive class, default the larger one
+    pos_label : label of the positive class, default that of a usual pair, such as yes of yes/no, else the larger
     categorical_features, keep_columns : list or None
         As in `MetaAP`; they hold for all members.
     n_jobs : int or None

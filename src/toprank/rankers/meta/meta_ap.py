@@ -101,7 +101,7 @@ class MetaAP(MetaRanker):
         Columns to keep even if they look like identifiers, free text or constants, which are otherwise left out.
     budget : int, float or None
         Cases (int) or share of cases (float) that `predict` flags; None = as many as training positives.
-    pos_label : label of the positive class, default the larger one
+    pos_label : label of the positive class, default that of a usual pair, such as yes of yes/no, else the larger
     n_jobs : int or None
         Threads; the results do not depend on it.
     random_state : int, RandomState or None

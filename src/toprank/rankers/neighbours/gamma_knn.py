@@ -88,7 +88,7 @@ class GammaKNN(NeighbourRanker):
     budget : int, float or None
         Cases that can be checked: a count, a share, or None, by which `predict` follows the vote.
     pos_label : label or None
-        The positive outcome; None is the larger one.
+        The positive outcome; None is that of a usual pair, such as yes of yes/no, else the larger.
     categorical_features : list or None
         Columns of numbers that are categories.
     keep_columns : list, "all" or None

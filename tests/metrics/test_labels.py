@@ -1,8 +1,12 @@
 import numpy as np
+import pandas as pd
 import pytest
+from sklearn.linear_model import LogisticRegression
 
 from toprank import RankingTree
-from toprank.data.labels import PAIRS, usual_positive
+from toprank.experiment import make_money_scorer
+from toprank.metrics import BeforeAfter, average_precision, average_precision_scorer, f_beta
+from toprank.metrics.labels import PAIRS, usual_positive
 from toprank.rankers.validation import check_classes
 
 
@@ -38,3 +42,18 @@ def test_a_model_looks_for_the_positive_outcome_of_a_usual_pair():
     for labels in (np.array([False, True], object), np.array([-1, 1])):
         assert check_classes(labels, None, "fit")[1] == 1
     assert RankingTree(cv=0, pos_label="Nein").fit(X, y).n_positives_ == 190
+
+
+def test_metrics_and_scorers_look_for_the_label_that_models_look_for():
+    X = np.arange(200.0).reshape(-1, 1)
+    is_positive = (X[:, 0] < 10) | (X[:, 0] == 50)
+    y = np.where(is_positive, "Ja", "Nein")
+    model = RankingTree(cv=0).fit(X, y)
+    score = model.decision_function(X)
+    assert average_precision(y, score) == model.score(X, y) == average_precision(is_positive, score)
+    assert f_beta(y, model.predict(X)) == f_beta(y, model.predict(X), pos_label="Ja")
+    assert BeforeAfter.from_scores(y, score, score, k=5).before == model.score(X, y)
+    frame = pd.DataFrame({"x": X[:, 0]})
+    named, plain = (LogisticRegression().fit(frame, labels) for labels in (y, is_positive))
+    for scorer in (average_precision_scorer, make_money_scorer(5, amount="x")):
+        assert scorer(named, frame, y) == scorer(plain, frame, is_positive)

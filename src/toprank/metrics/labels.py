@@ -1,9 +1,10 @@
-"""Outcomes: which value of a usual pair is the positive one."""
+"""Labels: which of two is the positive one, for models and metrics alike."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from typing import Any
 
 PAIRS = (
     ("0", "1"), ("-1", "1"), ("-", "+"), ("false", "true"), ("f", "t"), ("no", "yes"), ("n", "y"),
@@ -29,3 +30,14 @@ def usual_positive(outcomes: Sequence[str]) -> str | None:
         if low in PAIRS or (negated and negated["positive"] == low[1]):
             return positive
     return None
+
+
+def default_positive(low: Any, high: Any) -> Any:
+    """Return the positive one of two labels in ascending order: that of a usual pair, else the larger.
+
+    Examples
+    --------
+    >>> default_positive("Ja", "Nein"), default_positive("bad", "good"), default_positive(0, 1)
+    ('Ja', 'good', 1)
+    """
+    return low if usual_positive([str(low), str(high)]) == str(low) else high
