@@ -286,7 +286,9 @@ class SGBAP(WarmBooster):
 
     def _from_arrays(self, arrays: dict[str, np.ndarray]) -> None:
         super()._from_arrays(arrays)
-        blend, depth = arrays["blend"], arrays["max_depth"]
+        given = self._setups()[0]  # of files that were written before folds chose
+        blend = arrays.get("blend", np.array([given.blend]))
+        depth = arrays.get("max_depth", np.array([given.depth], np.int64))
         if blend.shape != (1,) or blend.dtype != np.float64 or not 0 <= blend[0] <= 1:
             raise InputError("The share of its surrogate is not a number from 0 to 1.")
         if depth.shape != (1,) or depth.dtype != np.int64 or not 1 <= depth[0] <= MOST_DEPTH:
