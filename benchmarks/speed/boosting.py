@@ -26,7 +26,7 @@ import xgboost
 
 from toprank._core.threads import Threads
 from toprank.rankers.boosting.losses import Blend, ExponentialAP, Logistic, Loss, RowSums, SigmoidAP
-from toprank.rankers.boosting.rounds import Rounds, Rows, Settings, in_fixed_point
+from toprank.rankers.boosting.rounds import Rounds, Rows, Settings, to_fixed_points
 
 HERE = Path(__file__).parent
 SHARE, POSITIVES = 0.8, 0.002
@@ -103,7 +103,7 @@ def print_gradients(n: int = 2**20, repeats: int = 15) -> None:
     draw = least(drawing._draw)
     for name, loss in LOSSES.items():
         slopes = loss.slopes(score, table[1], weight)
-        parts = draw, least(loss.slopes, score, table[1], weight), least(in_fixed_point, slopes)
+        parts = draw, least(loss.slopes, score, table[1], weight), least(to_fixed_points, slopes)
         print(f"{name}: {sum(parts):.1f} ns per row (rows {parts[0]:.1f}, slopes {parts[1]:.1f}, fixed {parts[2]:.1f})")
 
 

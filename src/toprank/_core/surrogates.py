@@ -8,6 +8,10 @@ UNIT = 2.0**32
 """Exponentials of at most 1 are summed in units of 1/UNIT: exact in any order, for any number of rows."""
 
 
+LANES = 512
+"""Running maxima of `plain_tops`; few enough to stay in the processor's cache."""
+
+
 @kernel
 def log_weighted(score, weight, alpha):
     """Return alpha * score + log(weight), -inf without weight; most weights are 0 or 1."""
@@ -19,22 +23,26 @@ def log_weighted(score, weight, alpha):
 
 
 @kernel
-def plain_scores(score, weight, is_positive, alpha, negative, positive):
-    """Write alpha * score for the class of each row, -inf for the other class and without weight.
+def plain_tops(score, weight, is_positive, alpha):
+    """As `class_tops`, and the number of weights other than 0 and 1: the tops hold if there are none.
 
     A loop without branches, as weights 0 and 1 come in random order and a processor would guess every fifth one wrong.
-
-    Pre:  score and weight float64 (n,); is_positive bool (n,).
-    Post: negative, positive float64 (n,). Returns the number of weights other than 0 and 1: 0 if what was written is
-          true.
+    Maxima are taken lane by lane: it compares several lanes at a time, but would wait for a single one at every row.
     """
+    negative = np.full(LANES, -np.inf)
+    positive = np.full(LANES, -np.inf)
     others = 0
-    for i in range(score.shape[0]):
-        value = alpha * score[i] if weight[i] > 0.0 else -np.inf
-        negative[i] = -np.inf if is_positive[i] else value
-        positive[i] = value if is_positive[i] else -np.inf
-        others += (weight[i] != 0.0) & (weight[i] != 1.0)
-    return others
+    for start in range(0, score.shape[0], LANES):
+        rows = slice(start, start + LANES)
+        scores, weights, labels = score[rows], weight[rows], is_positive[rows]
+        for i in range(scores.shape[0]):
+            value = alpha * scores[i] if weights[i] > 0.0 else -np.inf
+            of_negatives = -np.inf if labels[i] else value
+            of_positives = value if labels[i] else -np.inf
+            negative[i] = of_negatives if of_negatives > negative[i] else negative[i]
+            positive[i] = of_positives if of_positives > positive[i] else positive[i]
+            others += (weights[i] != 0.0) & (weights[i] != 1.0)
+    return negative.max(), positive.max(), others
 
 
 @kernel
@@ -208,11 +216,10 @@ def negative_slopes(score, weight, is_positive, start, step, grid, alpha, gradie
 
 
 @kernel
-def to_fixed_point(values, per_unit, unit, out):
-    """Write each value as the nearest multiple of a unit, a power of 2.
+def to_fixed_point(values, per_unit, unit):
+    """Round each value to the nearest multiple of a unit, a power of 2, in place.
 
     Pre:  values float32 (n,), none of more than 2**24 units; unit float32, at least 2**-126; per_unit its inverse.
-    Post: out float32 (n,).
     """
     for i in range(values.shape[0]):
-        out[i] = np.rint(values[i] * per_unit) * unit
+        values[i] = np.rint(values[i] * per_unit) * unit

@@ -16,7 +16,7 @@ from toprank.metrics import average_precision, precision_at_k
 from toprank.rankers.boosting import booster, rounds
 from toprank.rankers.boosting.additive_ranker import FoldRun, Followed, best_round
 from toprank.rankers.boosting.losses import ExponentialAP, SigmoidAP, Slopes
-from toprank.rankers.boosting.rounds import Rounds, in_fixed_point
+from toprank.rankers.boosting.rounds import Rounds, to_fixed_points
 from toprank.rankers.boosting.sgbap import Setup
 from toprank.rankers.boosting.xgboost_trees import largest_below, trees_from_json
 from toprank.tree.additive import AdditiveTrees
@@ -191,7 +191,8 @@ def test_one_positive_is_enough_for_a_ranking():
 def test_sums_of_slopes_are_exact_in_any_order():
     rng = np.random.default_rng(0)
     slopes = Slopes(rng.normal(size=5000) * rng.lognormal(size=5000) * 1e-7, rng.random(5000))
-    for values in in_fixed_point(slopes):
+    to_fixed_points(slopes)
+    for values in (slopes.gradient, slopes.curvature):
         shuffled = rng.permutation(values.astype(np.float64))
         assert np.cumsum(values.astype(np.float64))[-1] == np.cumsum(shuffled)[-1]
         assert values.dtype == np.float32

@@ -26,7 +26,7 @@ from toprank._core.surrogates import (
     logistic_slopes,
     negative_slopes,
     plain_below_top,
-    plain_scores,
+    plain_tops,
     read_grid,
     signed_shares,
     sum_in_units,
@@ -217,10 +217,8 @@ class ExponentialAP(Loss):
 
 def _tops(score: np.ndarray, weight: np.ndarray, is_positive: np.ndarray, alpha: float) -> tuple[float, float, bool]:
     """The largest alpha * score + log(weight) of negatives and of positives, and whether all weights are 0 or 1."""
-    negative, positive = np.empty(len(score)), np.empty(len(score))
-    if plain_scores(score, weight, is_positive, alpha, negative, positive):
-        return *class_tops(score, weight, is_positive, alpha), False
-    return float(negative.max()), float(positive.max()), True  # numpy's own takes several at a time
+    *tops, others = plain_tops(score, weight, is_positive, alpha)
+    return (*class_tops(score, weight, is_positive, alpha), False) if others else (*tops, True)
 
 
 def _log_sum(score: np.ndarray, weight: np.ndarray) -> float:

@@ -151,11 +151,11 @@ class Rounds:
         slopes = loss.slopes(self._margins(), self._is_positive, weight, self.all_rows)
         if self.settings.line_search:  # regression trees on the gradient
             slopes = Slopes(slopes.gradient, weight)
-        gradient, curvature = in_fixed_point(slopes, self.all_rows)
+        to_fixed_points(slopes, self.all_rows)
         if self._has_categories:
             self._booster.set_param("max_cat_to_onehot", FEW_CATEGORIES if self.n_rounds % 2 == 0 else ALL_CATEGORIES)
         before = self._outputs() if self.settings.line_search else None
-        self._booster.boost(self._train, iteration=self.n_rounds, grad=gradient, hess=curvature)
+        self._booster.boost(self._train, iteration=self.n_rounds, grad=slopes.gradient, hess=slopes.curvature)
         after = self._outputs()
         if before is None:
             self.score = after[0]
@@ -253,21 +253,21 @@ def pieces_of(runs: Sequence[tuple[int, int]]) -> list[tuple[int, slice]]:
     return pieces
 
 
-def in_fixed_point(slopes: Slopes, all_rows: RowSums = THIS_PROCESS) -> tuple[np.ndarray, np.ndarray]:
-    """Slopes as float32 in fixed point.
+def to_fixed_points(slopes: Slopes, all_rows: RowSums = THIS_PROCESS) -> None:
+    """Round slopes to fixed point, in place.
 
-    All of them are multiples of one power of 2, so XGBoost's sums, in double precision, are exact in any order: the
-    same trees grow with any number of threads and workers.
+    All gradients are multiples of one power of 2, and so are all curvatures. XGBoost's sums, in double precision, are
+    then exact in any order: the same trees grow with any number of threads and workers.
     """
-    return _fixed_point(slopes.gradient, all_rows), _fixed_point(slopes.curvature, all_rows)
+    for values in (slopes.gradient, slopes.curvature):
+        _to_fixed_point(values, all_rows)
 
 
-def _fixed_point(values: np.ndarray, all_rows: RowSums) -> np.ndarray:
-    n, out = len(values), np.empty(len(values), np.float32)
+def _to_fixed_point(values: np.ndarray, all_rows: RowSums) -> None:
+    n = len(values)
     ends = [(0.0, 0.0), *all_rows.over(n, lambda rows: (values[rows].max(), -values[rows].min()))]
     most = float(all_rows.largest(np.array([np.max(ends)]))[0])  # NaN if there is one
     if not math.isfinite(most):
         raise InputError("The loss has no finite gradient. Hint: use a smaller learning rate or alpha.")
     unit = math.ldexp(1.0, max(math.frexp(most)[1] - FLOAT32_BITS, -126))
-    all_rows.over(n, lambda rows: to_fixed_point(values[rows], np.float32(1 / unit), np.float32(unit), out[rows]))
-    return out
+    all_rows.over(n, lambda rows: to_fixed_point(values[rows], np.float32(1 / unit), np.float32(unit)))
