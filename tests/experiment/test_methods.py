@@ -11,7 +11,7 @@ import pandas as pd
 import pytest
 from sklearn.base import clone
 
-from toprank import RankBoost, RankingTree
+from toprank import InputError, MetaAPForest, RankBoost, RankingTree
 from toprank.experiment.registry import Method, find_method, list_methods
 from toprank.experiment.search import scores_of
 from toprank.metrics import average_precision
@@ -373,3 +373,12 @@ def test_a_fresh_process_lists_methods_without_their_packages_and_finds_the_func
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
+
+
+def test_plans_name_what_boosting_starts_from():
+    made = {name: find_method("sgbap").make(init=name).init for name in ("none", "ridge", "metaap-forest")}
+    assert (made["none"], type(made["metaap-forest"])) == (None, MetaAPForest)
+    X = np.column_stack((np.arange(40.0), np.where(np.arange(40) % 3, 1.0, np.nan)))
+    assert made["ridge"].fit(X, np.arange(40) > 30).decision_function(X).argmax() == 39
+    with pytest.raises(InputError, match="ridge"):
+        find_method("sgbap").make(init="rigde")
