@@ -29,9 +29,6 @@ POINTS_SHOWN = 5
 LEAST_SHOWN = 0.005
 """Smaller contributions to a sum are shown in one line."""
 
-SUM = "sum of {}"
-"""How boosted trees make a score; {} stands for their number."""
-
 
 @dataclass(frozen=True)
 class Step:
@@ -315,7 +312,7 @@ def explain_votes(
     """
     contributions = mean_contributions(trees, columns, X, weights)
     figures, steps = figures_of(score, rates, base_rate), value_steps(contributions, columns, X, originals)
-    how = _with_count(how, len(trees))
+    how = how.format(plural(len(trees), "tree"))
     return [VoteExplanation(len(trees), own, how, **known) for own, known in zip(steps, figures, strict=True)]
 
 
@@ -327,19 +324,13 @@ def explain_sums(
     rates: HitRates,
     base_rate: float,
     n_trees: int,
-    how: str = SUM,
     originals: Originals | None = None,
 ) -> list[VoteExplanation]:
     """Explain scores that are a base plus what each value of the row contributes, float64 (n, n_features)."""
     base = (score - contributions.sum(axis=1)).tolist()
     figures, steps = figures_of(score, rates, base_rate), value_steps(contributions, columns, X, originals)
-    how = _with_count(how, n_trees)
+    how = f"sum of {plural(n_trees, 'tree')}"
     return [
         VoteExplanation(n_trees, own, how, start, **known)
         for own, start, known in zip(steps, base, figures, strict=True)
     ]
-
-
-def _with_count(how: str, n_trees: int) -> str:
-    """Return `how` with the number of trees in words in place of {}: mean of 3 trees."""
-    return how.format(plural(n_trees, "tree"))

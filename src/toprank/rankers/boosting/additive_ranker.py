@@ -20,7 +20,6 @@ from toprank.data.cases import Cases
 from toprank.data.encoding import original_values
 from toprank.errors import InputError, warn_caller
 from toprank.explain import Reason, VoteExplanation, explain_sums, sum_reasons
-from toprank.explain.rows import SUM
 from toprank.explain.values import Originals
 from toprank.files.model_file import without_prefix
 from toprank.metrics import average_precision, precision_at_k
@@ -268,7 +267,7 @@ class AdditiveRanker(Ranker):
         with Threads(resolve_n_jobs(self.n_jobs)) as threads:
             score = self._score_rows(matrix, threads)
         originals, n_trees = original_values(X, self._input_names), len(self.trees_)
-        return explain_sums(*self._score_parts(matrix), score, self.rates_, self.base_rate_, n_trees, SUM, originals)
+        return explain_sums(*self._score_parts(matrix), score, self.rates_, self.base_rate_, n_trees, originals)
 
     @property
     def n_rounds_(self) -> int:

@@ -139,7 +139,7 @@ class Booster(AdditiveRanker):
 
 
 def weight_unit(weight: np.ndarray | None) -> float:
-    """What weights below 1 are multiplied by, so that the mean weight of a unit of weight is 1; never below 1.
+    """What weights below 1 are multiplied by, so that weights that are all equal count as 1 each; never below 1.
 
     The penalties of XGBoost are in cases. Weights that add up to 1 would leave nothing to learn from; weights of 1 or
     more are copies of rows and stay as they are, whatever light rows there are besides.
