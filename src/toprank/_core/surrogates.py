@@ -131,13 +131,15 @@ def signed_shares(values, per_negative, per_positive, bound, is_positive, gradie
 def logistic_slopes(rate, rest, weight, is_positive, gradient, curvature):
     """Write the derivatives of the logistic loss, given the rates that the scores stand for, and 1 minus the rates.
 
+    Products are taken in double precision. Weights narrowed to float32 first would compile to a load that leaves the
+    processor's wide registers in use, and whatever runs next without them, such as SciPy, would be 40 times slower.
+
     Pre:  rate, rest float32 (n,); weight float64 (n,); is_positive bool (n,).
     Post: gradient, curvature float32 (n,).
     """
     for i in range(rate.shape[0]):
-        own = np.float32(weight[i])
-        gradient[i] = own * (-rest[i] if is_positive[i] else rate[i])
-        curvature[i] = own * (rate[i] * rest[i])
+        gradient[i] = weight[i] * (-rest[i] if is_positive[i] else rate[i])
+        curvature[i] = weight[i] * (rate[i] * rest[i])
 
 
 @kernel
