@@ -14,14 +14,17 @@ import pytest
 
 import toprank
 from cluster_cases import local_client, mixed_table
+from toprank.data import cases
 from toprank.data.column_roles import learn_columns
 from toprank.data.table import read_table
 from toprank.datasets import load as load_data
-from toprank.distributed import SGBAP, training
+from toprank.distributed import SGBAP, sgbap, training
 from toprank.distributed.partitions import PartitionedTable, blocks_of, computed
 from toprank.distributed.training import WorkerLostError, cut_values
 from toprank.errors import InputError, InputTypeError
+from toprank.rankers.boosting import additive_ranker
 from toprank.rankers.boosting.rounds import Rounds, Rows
+from toprank.tree import columns
 
 da = pytest.importorskip("dask.array")
 dd = pytest.importorskip("dask.dataframe")
@@ -101,6 +104,18 @@ def test_arrays_of_dask_in_any_chunks(client):
     lazy = model.decision_function(array)
     assert lazy.chunks == ((250, 250, 250, 150),)
     assert np.array_equal(lazy.compute(), expected.decision_function(X))
+
+
+def test_most_rows_stay_on_the_workers(client, monkeypatch):
+    for module in (cases, additive_ranker, columns, sgbap):
+        for limit in ("FINGERPRINT_ROWS", "COVER_ROWS", "USUAL_ROWS"):
+            if hasattr(module, limit):
+                monkeypatch.setattr(module, limit, 20)
+    X = np.random.default_rng(0).normal(size=(200, 2))
+    y = (X[:, 0] > 1).astype(int)
+    settings = {"n_estimators": 3, "cv": 0}
+    model = SGBAP(**settings).fit(da.from_array(X, chunks=(90, 2)), y)
+    assert_same(model, toprank.SGBAP(**settings).fit(X, y), X)
 
 
 def test_arrays_of_dask_may_hold_dates(client):

@@ -116,9 +116,9 @@ def test_a_column_that_was_complete_in_training_may_be_missing_later():
     assert model.decision_function(pd.DataFrame({"size": [np.nan]})).tolist() == [0.0]
 
 
-@pytest.mark.filterwarnings("ignore:No tree found a split")
-def test_rounds_that_find_nothing_add_nothing():
-    X, y = np.zeros((20, 1)), np.arange(20) % 4 == 0
+@pytest.mark.parametrize("value", [0.0, np.nan])
+def test_rounds_that_find_nothing_add_nothing(value):
+    X, y = np.full((20, 1), value), np.arange(20) % 4 == 0
     model = RankBoost(n_estimators=3, cv=0, keep_columns="all").fit(X, y)
     assert model.decision_function(X).tolist() == [0.0] * 20
     np.testing.assert_allclose(model.pair_loss_, [1.0, 1.0, 1.0], rtol=1e-12)

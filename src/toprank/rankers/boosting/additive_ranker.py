@@ -153,8 +153,7 @@ class AdditiveRanker(Ranker):
             self._grow(data, n_rounds, threads)
         rows = data.sample(COVER_ROWS)
         self.trees_ = self._finish(lambda: self.trees_.with_cover(data.X[rows], data.all_weights[rows]))
-        has_nothing_to_split = bool(np.all(data.X[rows] == data.X[:1]))  # which the caller may know
-        if self.trees_.is_leaf.all() and not self._is_prepared and not has_nothing_to_split:
+        if self.trees_.is_leaf.all() and not self._is_prepared and _varies(data.X[rows]):
             warn_caller(NO_SPLIT)
         return unseen
 
@@ -339,6 +338,11 @@ NO_SPLIT = (
     "No tree found a split, so all cases get the same score from the trees. Hint: look for a few "
     "cases with nearly all of the weight, or for a subsample that leaves too few positives."
 )
+
+
+def _varies(matrix: np.ndarray) -> bool:
+    """Whether a column has two values; missing counts as one."""
+    return not np.all((matrix == matrix[0]) | (np.isnan(matrix) & np.isnan(matrix[0])))
 
 
 class FoldRun:
