@@ -58,6 +58,15 @@ def test_words_in_every_tenth_cell_are_allowed_and_more_are_not(model, tmp_path)
     assert "held numbers in training but holds text in many.csv: '? 0' in row 1 (counted from 1)." in done.err
 
 
+def test_one_case_with_a_word_is_scored_as_in_its_file(model, tmp_path):
+    few = cells_replaced(tmp_path / "few.csv", "staff", lambda i, cell: "?" if i == 3 else cell)
+    lines = few.read_text().splitlines()
+    (tmp_path / "one.csv").write_text("\n".join([lines[0], lines[4]]) + "\n")
+    scores = [json.loads(run("topk", model, file, "--k", k, "--json").out)["alerts"]
+              for file, k in ((few, len(lines) - 1), (tmp_path / "one.csv", 1))]  # fmt: skip
+    assert scores[1][0]["score"] == next(alert["score"] for alert in scores[0] if alert["row"] == 3)
+
+
 def test_a_decimal_comma_is_shown_as_it_is_read_and_a_changed_mark_is_noted(tmp_path):
     rng = np.random.default_rng(0)
     share = rng.beta(2, 5, 400)
@@ -74,7 +83,7 @@ def test_a_decimal_comma_is_shown_as_it_is_read_and_a_changed_mark_is_noted(tmp_
     refused = run("topk", tmp_path / "m.toprank", points, "--k", 40)
     assert refused.code == 2
     assert "Column 'share' held numbers written as 1.234,56 in training, but" in refused.err
-    assert "the whole column fits as 1,234.56" in refused.err
+    assert "the whole column can be read as 1,234.56" in refused.err
     words = write("words.csv", [f"{each:.3f} high" for each in share])
     refused = run("topk", tmp_path / "m.toprank", words)
     assert refused.code == 2

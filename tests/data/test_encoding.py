@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from toprank import CostOptimalCurve, RankingTree, TAOTree
 from toprank.data.column_roles import learn_columns
-from toprank.data.encoding import ManyCategoriesWarning, encode, original_values
+from toprank.data.encoding import ChangedColumnWarning, ManyCategoriesWarning, encode, original_values
 from toprank.data.table import is_missing, read_table
 from toprank.tree.columns import Column
 
@@ -254,13 +254,23 @@ def test_a_few_words_among_numbers_count_as_missing(column, n_words):
     assert np.array_equal(found, model.decision_function(empty))
 
 
-def test_a_column_that_became_text_is_refused():
+@pytest.mark.parametrize(
+    ("cell", "n_words"), [(lambda i: f"about {i}" if i % 5 else str(i), 160), (lambda i: "1_0", 200)]
+)
+def test_a_column_that_became_text_is_named(cell, n_words):
     model, X = fitted_tree()
-    words = [f"about {i}" if i % 5 == 0 else str(i) for i in range(len(X))]
-    with pytest.raises(TypeError, match="'age' was a number in training but holds text or categories now"):
-        model.decision_function(X.assign(age=words))
-    with pytest.raises(TypeError, match="'flag' was a number in training"):
-        model.decision_function(X.assign(flag="1_0"))
+    sentence = f"'age' was a number in training, but {n_words} of 200 cells cannot be read as numbers"
+    with pytest.warns(ChangedColumnWarning, match=sentence):
+        model.decision_function(X.assign(age=[cell(i) for i in range(200)]))
+
+
+def test_one_row_with_a_word_is_scored_as_in_a_table():
+    model, X = fitted_tree()
+    X = X.assign(age=["n/a" if i == 7 else str(i) for i in range(len(X))])
+    with pytest.warns(UserWarning, match="1 cell holds none, such as 'n/a'"):
+        expected = model.decision_function(X)[7]
+    with pytest.warns(UserWarning, match="1 cell holds none, such as 'n/a'"):
+        assert model.decision_function(X.iloc[[7]]) == [expected]
 
 
 def test_columns_that_lost_their_values_are_named_in_one_warning():

@@ -1,14 +1,14 @@
-"""New tables that write dates and numbers in another way than the training table."""
+"""New tables that write dates and numbers in another way than the training table: each cell is read by itself."""
 
+import warnings
 from dataclasses import replace
 
 import numpy as np
 import polars as pl
 import pytest
 
-from toprank.data.encoding import encode
+from toprank.data.encoding import ChangedColumnWarning, encode
 from toprank.data.table import read_table
-from toprank.errors import InputError
 from toprank.tree.columns import Column, Usual
 
 DAYS = [np.datetime64("2019-01-01") + 37 * i for i in range(40)]
@@ -30,6 +30,24 @@ def read_as(column, texts):
     return encode(read_table(pl.DataFrame({"c": texts}, schema={"c": pl.String})), [column])[:, 0].tolist()
 
 
+@pytest.mark.parametrize(
+    ("column", "texts"),
+    [
+        (Column("c", usual=USUAL), ["1.234", "1.234,5", "1,234", "7,25", "2.5", "n/a", "-", "(3)", *["8,5"] * 9]),
+        (Column("c", usual=USUAL), [*["low", "high"] * 8, "1e3"]),
+        (Column("c", form="1.234,56", usual=USUAL), [*(f"{i}.500" for i in range(1, 30)), "7.5", "n/a"]),
+        (Column("c", form="dmy", usual=USUAL), [*(f"{i:02d}/01/2020" for i in range(1, 30)), "01/31/2020", "x"]),
+        (Column("c", form="ymd", usual=USUAL), [*["31.12.2020"] * 20, "2020-12-31"]),
+    ],
+)
+def test_a_cell_is_read_alike_alone_and_in_any_table(column, texts):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        alone = [read_as(column, [text])[0] for text in texts]
+        for some in (slice(None), slice(None, 12), slice(-12, None)):
+            assert np.array_equal(read_as(column, texts[some]), alone[some], equal_nan=True)
+
+
 @pytest.mark.parametrize("form", ["dmy", "mdy"])
 def test_dates_with_the_year_first_are_read_whatever_the_order_in_training(form):
     days = [float(day.astype(int)) for day in DAYS]
@@ -40,15 +58,19 @@ def test_dates_with_the_year_first_are_read_whatever_the_order_in_training(form)
     ("column", "texts", "words"),
     [
         (Column("c", form="dmy"), dates_as("%m/%d/%Y"), r"day first \(31.12.2024\) in training.*month first \(12/31"),
-        (Column("c", form="ymd"), dates_as("%d.%m.%Y"), "the whole column fits day first"),
+        (Column("c", form="ymd"), dates_as("%d.%m.%Y"), "the whole column can be read day first"),
         (Column("c", form="1.234,56", unit="EUR"), amounts_as("."), "as 1.234,56 EUR in training.*as 1,234.56 EUR"),
-        (Column("c", form="1,234.56", unit="EUR"), amounts_as(","), "the whole column fits as 1.234,56 EUR"),
+        (Column("c", form="1,234.56", unit="EUR"), amounts_as(","), "the whole column can be read as 1.234,56 EUR"),
+        (Column("c"), [text[:-4] for text in amounts_as(",")], "a number .*; the whole .* be read as 1.234,56. Such"),
     ],
-    ids=["month first", "day first", "point", "comma"],
+    ids=["month first", "day first", "point", "comma", "number"],
 )  # fmt: skip
-def test_a_column_in_another_format_is_refused_as_cells_could_be_misread(column, texts, words):
-    with pytest.raises(InputError, match=words):
+def test_a_column_in_another_format_is_named(column, texts, words):
+    with pytest.warns(ChangedColumnWarning, match=words) as told:
         read_as(column, [*texts, "-", None, " "])
+    (warning,) = (each.message for each in told)
+    assert warning.column == "c"
+    assert "count as missing" not in warning.refusal
 
 
 @pytest.mark.parametrize(
@@ -59,7 +81,8 @@ def test_a_column_in_another_format_is_refused_as_cells_could_be_misread(column,
     ],
 )
 def test_one_cell_shows_another_format_if_the_whole_column_fits_it(column, texts):
-    with pytest.raises(InputError, match=f"but 1 of {len(texts)} cells cannot be read so.*the whole column fits"):
+    told = f"but 1 of {len(texts)} cells cannot be read so.*can be read .* others may be misread"
+    with pytest.warns(ChangedColumnWarning, match=told):
         read_as(column, texts)
     with pytest.warns(UserWarning, match="1 cell is not written"):  # too few to tell
         read_as(column, texts[-9:])
@@ -72,14 +95,14 @@ def test_one_cell_shows_another_format_if_the_whole_column_fits_it(column, texts
         (
             Column("c", form="ymd", usual=USUAL),
             [f"{i:02d}/01/2020" for i in range(1, 13)],
-            "fits day first .* or month first",
+            "can be read day first .* or month first",
         ),
         (Column("c", form="1.234,56", unit="EUR", usual=USUAL), [*amounts_as("."), "0,5 EUR"], "no single format fits"),
     ],
     ids=["both orders", "either order", "both marks"],
 )
-def test_a_column_that_may_be_misread_is_refused(column, texts, why):
-    with pytest.raises(ValueError, match=f"Column 'c' held .* in training, but .* cannot be read so.*{why}"):
+def test_a_column_that_may_be_misread_is_named(column, texts, why):
+    with pytest.warns(ChangedColumnWarning, match=f"Column 'c' held .* in training, but .* cannot be read so.*{why}"):
         read_as(column, texts)
 
 
@@ -102,11 +125,12 @@ def test_a_few_cells_in_another_format_are_left_out():
         read_as(Column("c", form="1,234.56"), [*map(str, range(40)), "3,5"])
 
 
-def test_a_column_that_lost_its_numbers_is_refused():
+def test_a_column_that_lost_its_numbers_is_named():
     column = Column("c", form="1.234,56", unit="EUR", usual=USUAL)
-    with pytest.raises(ValueError, match="but 20 of 23 cells cannot be read so, such as 'high'") as told:
+    with pytest.warns(ChangedColumnWarning, match="but 20 of 23 cells cannot be read so, such as 'high'. Such") as told:
         read_as(column, ["high"] * 10 + ["low"] * 10 + ["1,5 EUR"] * 3)
-    assert "Hint: write them as in training." in str(told.value)
+    assert "misread" not in str(told[0].message)
+    assert "Hint: write them as in training." in str(told[0].message)
     with pytest.warns(UserWarning, match="12 cells hold none, such as '-'"):  # one word, and several numbers
         read_as(column, ["-"] * 12 + ["1,5 EUR", "2,5 EUR"])
     with pytest.warns(UserWarning, match="9 cells hold none"):  # too few to tell
@@ -118,8 +142,9 @@ def test_a_column_that_lost_its_numbers_is_refused():
 def test_text_for_a_column_of_a_date_type_is_not_said_to_be_text_in_training():
     column = Column("c", form="date", usual=USUAL)
     assert read_as(column, dates_as("%Y-%m-%d")) == read_as(Column("c", form="ymd"), dates_as("%Y-%m-%d"))
-    with pytest.raises(ValueError, match="Column 'c' was of a date type in training, but 40 of 40 cells") as told:
+    with pytest.warns(ChangedColumnWarning, match="'c' was of a date type in training, but 40 of 40 cells") as told:
         read_as(column, dates_as("%d.%m.%Y"))
-    assert "Hint: convert the column to dates, or use dates written year first (2024-12-31)." in str(told.value)
+    hint = "Hint: convert the column to dates, or use dates written year first (2024-12-31)."
+    assert hint in str(told[0].message)
     with pytest.warns(UserWarning, match=r"Hint: write them year first \(2024-12-31\)\.$"):
         read_as(column, [*dates_as("%Y-%m-%d"), "31.12.2020"])

@@ -10,6 +10,7 @@ from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 
 import toprank
@@ -115,6 +116,17 @@ def test_most_rows_stay_on_the_workers(client, monkeypatch):
     y = (X[:, 0] > 1).astype(int)
     settings = {"n_estimators": 3, "cv": 0}
     model = SGBAP(**settings).fit(da.from_array(X, chunks=(90, 2)), y)
+    assert_same(model, toprank.SGBAP(**settings).fit(X, y), X)
+
+
+@pytest.mark.filterwarnings("ignore:Column 'day'")
+def test_dates_in_another_format_may_fill_a_partition(client):
+    rng = np.random.default_rng(0)
+    days = [f"{1 + i % 28:02d}.{1 + i % 12:02d}.2020" for i in range(280)] + ["12/31/2020", "03/04/2020"] * 10
+    X = pd.DataFrame({"day": days, "x": rng.normal(size=300)})
+    y = (X["x"] > 1).astype(int)
+    settings = {"n_estimators": 3, "cv": 0}
+    model = SGBAP(**settings).fit(in_parts(X, [140, 140, 20]), y)
     assert_same(model, toprank.SGBAP(**settings).fit(X, y), X)
 
 

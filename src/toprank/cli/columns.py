@@ -364,10 +364,10 @@ def select_columns(frame: polars.DataFrame, columns: Sequence[Column], file: str
 
 
 def _numbers_of(values: polars.Series, column: Column, file: str) -> polars.Series:
-    """Return the numbers of a column that is not stored as numbers; raise InputError if it holds none, or few."""
+    """Return the numbers of a column that is not stored as numbers; raise InputError if most of a file are words."""
     import polars as pl
 
-    from toprank.data.encoding import numbers_among_words
+    from toprank.data.encoding import CHECKED_ROWS, numbers_among_words
     from toprank.data.table import read_table
 
     start = f"Column {values.name!r} held numbers in training but holds"
@@ -376,7 +376,7 @@ def _numbers_of(values: polars.Series, column: Column, file: str) -> polars.Seri
     if values.dtype != pl.String:
         kind = kind_in_words(values.dtype)
         raise InputError(f"{start} {kind} in {file}. Hint: convert it to numbers before saving.")
-    found = numbers_among_words(read_table(values.to_frame()), 0, column)
+    found = numbers_among_words(read_table(values.to_frame()), 0, column, CHECKED_ROWS)
     if found is not None:
         return pl.Series(values.name, found)
     row = int(np.argmax((values.is_not_null() & as_numbers(values).is_null()).to_numpy()))

@@ -17,6 +17,7 @@ from rich.segment import Segment
 from rich.table import Table
 from rich.text import Span, Text
 
+from toprank.errors import InputError
 from toprank.words.plain import plain
 from toprank.words.visible import UNSAFE, visible
 
@@ -141,6 +142,8 @@ class Terminal:
     def working(self, what: str) -> Iterator[Callable[[str], None]]:
         """Show a status line with the time spent while the block runs; warnings in it become notes.
 
+        A warning that the whole file is written in another format than in training is an error.
+
         Yields a function that changes the text of the line.
         """
         with warnings.catch_warnings():
@@ -159,6 +162,8 @@ class Terminal:
     def _note_warning(
         self, message: Warning | str, category: type[Warning], filename: str = "", *_: Any, **__: Any
     ) -> None:
+        if (refusal := getattr(message, "refusal", None)) is not None:
+            raise InputError(refusal)
         left_out = getattr(message, "columns", ())
         is_told = getattr(message, "column", None) in self.noted_columns
         is_told |= filename.replace("\\", "/").endswith(FALSE_ALARM)

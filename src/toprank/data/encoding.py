@@ -9,13 +9,13 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import narwhals as nw
 import numpy as np
 
 from toprank.data.dates import NAMES, ORDERS, days_of_series, days_of_values, part_codes, read_dates
-from toprank.data.number_text import NEARLY_ALL, NumberForm, learn_number_form, numbers_of
+from toprank.data.number_text import NEARLY_ALL, NumberForm, numbers_of
 from toprank.data.table import Coded, Table, is_missing, kind_of_value, kind_of_values
 from toprank.errors import InputError, InputTypeError, warn_caller
 from toprank.tree.columns import NUMBER_FORMS, TEXT_FORMS, Column
@@ -39,13 +39,30 @@ class ManyCategoriesWarning(UserWarning):
         self.column = column
 
 
+class ChangedColumnWarning(UserWarning):
+    """A column seems to be written in another format than in training, or most of its cells cannot be read.
+
+    Attributes
+    ----------
+    column : str
+        Its name.
+    refusal : str
+        The message for a caller who does not score such a table.
+    """
+
+    def __init__(self, column: str, fault: str, effect: str, hint: str) -> None:
+        super().__init__(f"{fault}. {effect} Hint: {hint}.")
+        self.column = column
+        self.refusal = f"{fault}. Hint: {hint}."
+
+
 def encode(table: Table, columns: Sequence[Column]) -> np.ndarray:
     """Float matrix of a table: NaN = missing, unseen category, or unreadable cell.
 
-    Columns of the table that no Column uses are ignored. Raises TypeError if a column changed its kind, and ValueError
-    if most of its cells cannot be read, or may be misread. Warns of categories unseen in training, of unreadable cells,
-    of dates and numbers in another format or on another scale than in training, and of columns that lost all their
-    values.
+    Columns of the table that no Column uses are ignored. Raises TypeError if a column changed its kind. How a text is
+    read never depends on other cells; what the table shows as a whole is a warning: categories unseen in training,
+    unreadable cells, dates and numbers in another format or on another scale than in training, and columns that lost
+    all their values.
     """
     positions = [table.position[column.input_name] for column in columns]
     plain: list[int] = []
@@ -182,41 +199,48 @@ def _spelling(category: Any) -> str:
 
 
 def _numbers(table: Table, i: int, column: Column) -> np.ndarray:
-    """Numbers of a column not stored as numbers: Python's own, or all missing."""
+    """Numbers of a column not stored as numbers: Python's own, those in text, or all missing."""
     dtype = table.dtype(i)
     is_date = dtype is not None and dtype.is_temporal()
     if not is_date and (not table.coded(i).distinct or kind_of_values(table, i) == "number"):
         return table.coded(i).mapped([_as_float(value, column.name) for value in table.coded(i).distinct])
-    found = None if is_date else numbers_among_words(table, i, column)
-    if found is not None:
-        return found
+    if not is_date and _kinds(table, i) == {"strings"}:
+        coded = table.coded(i)
+        return coded.mapped(_read_text(column, coded, _number_readings(coded), "numbers"))
     raise InputTypeError(
-        f"Column {column.name!r} was a number in training but holds {'dates' if is_date else 'text or categories'} "
-        "now. Hint: convert it to numbers; a few words among numbers count as missing."
+        f"Column {column.name!r} was a number in training but holds {'dates' if is_date else 'categories'} now. "
+        "Hint: convert it to numbers."
     )
 
 
-def numbers_among_words(table: Table, i: int, column: Column) -> np.ndarray | None:
-    """Numbers of a column of text that held numbers in training; None if too many of its cells are words.
+def numbers_among_words(table: Table, i: int, column: Column, min_cells: int = 0) -> np.ndarray | None:
+    """Numbers of a column of text that held numbers in training; None if they should not be read as such.
 
     As in `fit`, 90 % of the distinct values must be numbers; or 90 % of the cells, as a column may have few distinct
-    numbers. Words become NaN, with a warning.
+    numbers; and the decimal mark must be a point. Words become NaN, with a warning. Columns with fewer than `min_cells`
+    cells are read in any case.
     """
-    coded = table.coded(i)
     if _kinds(table, i) != {"strings"}:
         return None
-    texts = [text.strip() for text in coded.distinct]
-    is_known = np.array([bool(text) for text in texts])
-    values = np.array([_plain_number(text) for text in texts])
-    if not _are_nearly_all(~np.isnan(values), is_known, coded.counts):
-        form = learn_number_form(coded.distinct)
-        if form is None or form.unit:
+    coded = table.coded(i)
+    values, *others = (read() for read in _number_readings(coded).values())
+    unread = _Unread.from_readings(coded, values, others)
+    if unread.is_unread.any():
+        is_known = unread.is_unread | ~np.isnan(values)
+        is_text = unread.is_changed or not _are_nearly_all(~np.isnan(values), is_known, coded.counts)
+        if is_text and unread.n_cells >= min_cells:
             return None
-        values = np.array(numbers_of(coded.distinct, form))
-    is_unread = is_known & np.isnan(values)
-    if is_unread.any():
-        _warn_of_unread(column, coded, is_unread, "numbers")
+        _warn_of_unread(column, coded, unread.is_unread, "numbers")
     return coded.mapped(values)
+
+
+def _number_readings(coded: Coded) -> dict[str, Callable[[], np.ndarray]]:
+    """How texts of a column that was a number in training are read: with a decimal point; the other way is a comma."""
+    point, comma = (NumberForm(mark, "") for mark in NUMBER_FORMS)
+    return {
+        f"as {point.form}": lambda: np.array([_number_with_point(text, point) for text in coded.distinct], np.float64),
+        f"as {comma.form}": lambda: np.array(numbers_of(coded.distinct, comma), np.float64),
+    }
 
 
 def _are_nearly_all(is_number: np.ndarray, is_known: np.ndarray, counts: np.ndarray) -> bool:
@@ -226,12 +250,12 @@ def _are_nearly_all(is_number: np.ndarray, is_known: np.ndarray, counts: np.ndar
     return bool(is_number.sum() >= NEARLY_ALL * of_distinct or n_cells >= NEARLY_ALL * of_cells) and n_cells > 0
 
 
-def _plain_number(text: str) -> float:
-    """The number in a text as Python writes it; NaN if there is none."""
+def _number_with_point(text: str, point: NumberForm) -> float:
+    """The number in a text as Python writes it, or with groups of thousands; NaN if there is none."""
     try:
         return math.nan if "_" in text else float(text)
     except ValueError:
-        return math.nan
+        return numbers_of([text], point)[0]
 
 
 def _as_float(value: Any, name: str) -> float:
@@ -304,31 +328,61 @@ def _read_text(column: Column, coded: Coded, readings: Mapping[str, Callable[[],
     """Number or date in each distinct cell of a column of text, NaN if there is none.
 
     `readings` are by format in words; the first is that of the training, and the only one that is used: how a cell is
-    read never depends on other cells. Raises ValueError if cells show that the table has another format, in which other
-    cells may be misread, or if most cells cannot be read; a few count as missing, with a warning. One cell shows it if
-    the whole column fits another format, in which some cells mean something else.
+    read never depends on other cells. Warns of cells that cannot be read, and if they are most or show that the table
+    has another format, in which other cells may be misread.
     """
     (trained, read), *others = readings.items()
     values = read()
-    is_unread = np.array([bool(text.strip()) for text in coded.distinct], bool) & np.isnan(values)
-    if not is_unread.any():
-        return values
-    written, why = f"{what} written {trained}", ""
-    found = {words: read_other() for words, read_other in others}
-    is_read = ~np.isnan(values)
-    is_other = is_unread & ~np.isnan(list(found.values())).all(axis=0)
-    if is_other.any():
-        fitting = [words for words, each in found.items() if not np.isnan(each[is_read | is_other]).any()]
-        differing = {words for words, each in found.items() if (is_read & ~np.isnan(each) & (each != values)).any()}
-        why = f"; the whole column fits {' or '.join(fitting)}" if fitting else "; no single format fits the column"
-        is_much = not _are_nearly_all(is_read, is_read | is_other, coded.counts)
-        is_refused = not differing.isdisjoint(fitting) or (is_much and (fitting or differing))
-        if is_refused and int(coded.counts.sum()) >= CHECKED_ROWS:
-            raise _not_readable(column, coded, is_other, written, why)
-    if _are_most(column, coded, is_unread):
-        raise _not_readable(column, coded, is_other if is_other.any() else is_unread, written, why)
-    _warn_of_unread(column, coded, is_unread, what, is_other, trained)
+    if any(text.strip() for text, is_nan in zip(coded.distinct, np.isnan(values).tolist(), strict=True) if is_nan):
+        unread = _Unread.from_readings(coded, values, [read_other() for _, read_other in others])
+        is_suspect = unread.is_changed or (_had_values(column) and unread.are_most)
+        if is_suspect and unread.n_cells >= CHECKED_ROWS:
+            fitting = " or ".join(others[place][0] for place in unread.fitting)
+            _warn_of_change(column, coded, unread, f"{what} written {trained}", fitting)
+        else:
+            _warn_of_unread(column, coded, unread.is_unread, what, unread.is_other, trained)
     return values
+
+
+class _Unread(NamedTuple):
+    """Distinct texts that cannot be read as in training, and what they show of the column as a whole.
+
+    Attributes
+    ----------
+    is_unread : bool array of shape (n_distinct,)
+    is_other : bool array of shape (n_distinct,)
+        Those of them that can be read in another format.
+    fitting : list of int
+        Other formats, by position, that the whole column fits, apart from texts that no format can read.
+    is_changed : bool
+        Whether the column seems to be written in another format, in which cells mean something else, or too many of its
+        cells are. One cell shows it if the whole column fits another format, in which some cells mean something else.
+    are_most : bool
+        Whether most cells, and most distinct ones, are unread.
+    n_cells : int
+        Cells of the column that are not blank.
+    """
+
+    is_unread: np.ndarray
+    is_other: np.ndarray
+    fitting: list[int]
+    is_changed: bool
+    are_most: bool
+    n_cells: int
+
+    @classmethod
+    def from_readings(cls, coded: Coded, values: np.ndarray, others: Sequence[np.ndarray]) -> _Unread:
+        """What the values read in training's format, and those in others, show."""
+        is_read, is_known = ~np.isnan(values), np.array([bool(text.strip()) for text in coded.distinct], bool)
+        is_unread = is_known & ~is_read
+        is_other = is_unread & ~np.isnan(others).all(axis=0)
+        fitting = [place for place, each in enumerate(others) if not np.isnan(each[is_read | is_other]).any()]
+        differing = [place for place, each in enumerate(others) if (is_read & ~np.isnan(each) & (each != values)).any()]
+        is_much = not _are_nearly_all(is_read, is_read | is_other, coded.counts)
+        is_changed = bool(set(differing) & set(fitting)) or (is_much and bool(fitting or differing))
+        n_cells, n_unread = int(coded.counts[is_known].sum()), int(coded.counts[is_unread].sum())
+        are_most = 2 * n_unread > n_cells and 2 * int(is_unread.sum()) > int(is_known.sum())
+        return cls(is_unread, is_other, fitting, bool(is_other.any()) and is_changed, are_most, n_cells)
 
 
 def _commonest(coded: Coded, among: np.ndarray) -> str:
@@ -337,24 +391,27 @@ def _commonest(coded: Coded, among: np.ndarray) -> str:
     return str(coded.distinct[min(np.flatnonzero(among), key=lambda k: (-counts[k], coded.distinct[k]))])
 
 
-def _are_most(column: Column, coded: Coded, is_unread: np.ndarray) -> bool:
-    """Whether most cells, and most distinct ones, of a column that had values in training cannot be read."""
-    is_known = np.array([bool(text.strip()) for text in coded.distinct], bool)
-    n_cells, n_unread = int(coded.counts[is_known].sum()), int(coded.counts[is_unread].sum())
-    is_much = 2 * n_unread > n_cells and 2 * is_unread.sum() > is_known.sum()
-    return _had_values(column) and n_cells >= CHECKED_ROWS and is_much
-
-
-def _not_readable(column: Column, coded: Coded, is_unread: np.ndarray, written: str, why: str) -> InputError:
-    """The error for a column whose cells cannot be read as in training."""
+def _warn_of_change(column: Column, coded: Coded, unread: _Unread, written: str, fitting: str) -> None:
+    """Warn of a column that seems to have another format, in words, or most of whose cells cannot be read."""
     if column.form in TEXT_FORMS:
         trained, wanted, hint = f"held {written}", "so", "write them as in training"
     else:
-        trained, wanted, hint = "was of a date type", f"as {written}", f"convert the column to dates, or use {written}"
-    n_unread, n_cells = int(coded.counts[is_unread].sum()), int(coded.counts.sum())
-    return InputError(
-        f"Column {column.input_name!r} {trained} in training, but {n_unread:,} of {plural(n_cells, 'cell')} cannot "
-        f"be read {wanted}, such as {quoted(_commonest(coded, is_unread))}{why}. Hint: {hint}."
+        kind, stored = ("of a date type", "dates") if column.form else ("a number", "numbers")
+        trained, wanted = f"was {kind}", f"as {written}"
+        hint = f"convert the column to {stored}, or use {written}"
+    n_unread = int(coded.counts[unread.is_unread].sum())
+    shown, why = unread.is_unread, ""
+    if unread.is_other.any():
+        shown = unread.is_other
+        why = f"; the whole column can be read {fitting}" if fitting else "; no single format fits the column"
+    warn_caller(
+        ChangedColumnWarning(
+            column.input_name,
+            f"Column {column.input_name!r} {trained} in training, but {n_unread:,} of {plural(unread.n_cells, 'cell')} "
+            f"cannot be read {wanted}, such as {quoted(_commonest(coded, shown))}{why}",
+            f"Such cells count as missing{', and others may be misread' if unread.is_changed else ''}.",
+            hint,
+        )
     )
 
 
