@@ -304,6 +304,14 @@ def test_a_day_with_less_weight_than_checks_is_checked_whole(k):
     assert found.values == pytest.approx([1 / 3, 1.0])
 
 
+def test_a_metric_of_ones_own_gets_whole_checks():
+    def checks(y_true, score, *, k, sample_weight):
+        return k
+
+    found = values_per_period(checks, [1, 0, 1, 0], [4, 3, 2, 1], [1, 1, 2, 2], k=3, sample_weight=[0.3, 0.6, 2, 2.5])
+    assert found.values.tolist() == [1, 3]
+
+
 def test_a_share_is_one_of_each_period():
     y, score, day = [1, 1, 0, 1, 0, 0], [6, 5, 4, 1, 3, 2], [1, 1, 1, 2, 2, 2]
     assert per_period(precision_at_k, y, score, day, k=1.0) == pytest.approx((1 + 0) / 2)

@@ -6,6 +6,7 @@ interval of this folder; and the mean of a measure over days, weeks or years.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -13,7 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from toprank.errors import InputError, InputTypeError
-from toprank.metrics.at_k import depth_of, gain_at_k, precision_at_k, recall_at_k
+from toprank.metrics.at_k import depth_of, gain_at_k, lift_at_k, precision_at_k, recall_at_k
 from toprank.metrics.checks import (
     CheckedRows,
     as_vector,
@@ -287,6 +288,10 @@ COUNT_POSITIVES_ONLY = (precision_at_k, recall_at_k, gain_at_k, distinct_entity_
 """Measures that need no negative cases: they say what k checks find, not how positives compare with negatives."""
 
 
+AT_K = (precision_at_k, recall_at_k, gain_at_k, lift_at_k)
+"""Measures whose k may be a share of the cases."""
+
+
 def _period_values(
     caller: str,
     metric: Callable[..., float],
@@ -324,7 +329,7 @@ def _period_values(
                 values.append(float(empty))
             continue
         inside = {name: column[rows] for name, column in columns.items()}
-        options = constant | (_checks(constant["k"], inside, len(rows)) if "k" in constant else {})
+        options = constant | (_checks(metric, constant["k"], inside, len(rows)) if "k" in constant else {})
         y = labels[rows]
         if positive[rows].all():
             if metric not in COUNT_POSITIVES_ONLY:
@@ -343,7 +348,7 @@ def _period_values(
     return PeriodValues(distinct[kept], np.array(values))
 
 
-def _checks(k: Any, inside: dict[str, NDArray[Any]], n: int) -> dict[str, Any]:
+def _checks(metric: Callable[..., float], k: Any, inside: dict[str, NDArray[Any]], n: int) -> dict[str, Any]:
     """Return the options that say how many cases of one period are checked: k if it is an int, but at most all."""
     if not is_int(k):
         return {"k": k}
@@ -351,8 +356,8 @@ def _checks(k: Any, inside: dict[str, NDArray[Any]], n: int) -> dict[str, Any]:
         n = len(set(inside["entities"].tolist()))
     elif "sample_weight" in inside:
         total = inside["sample_weight"].sum()
-        if total < k and total % 1:
-            return {"k": 1.0, "of": "cases"}  # all cases, whose weight no int says
+        if total < k and total % 1:  # all cases, whose weight no int says; other metrics may know no shares
+            return {"k": 1.0, "of": "cases"} if metric in AT_K else {"k": math.ceil(total)}
         n = int(min(k, total))
     return {"k": min(k, n)}
 
