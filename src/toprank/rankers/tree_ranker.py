@@ -148,7 +148,7 @@ class TreeRanker(OneTree, BinnedRanker):
     ) -> list[list[Reason]]:
         return reasons(self._readable_tree(), self.columns_, matrix, n_reasons, originals=originals, gain=gain)
 
-    def _contributions(self, matrix: np.ndarray) -> np.ndarray:
+    def _contributions(self, matrix: np.ndarray) -> np.ndarray | None:
         return row_contributions(self._readable_tree(), self.columns_, matrix)
 
     def _size_in_words(self) -> str:

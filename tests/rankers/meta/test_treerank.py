@@ -13,7 +13,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.tree import DecisionTreeClassifier
 
 from ranker_cases import Case, cases, fewer, make_cases
-from toprank import MetaAP, TreeRank, load
+from toprank import MetaAP, StackedRanker, TreeRank, load
 from toprank.errors import InputError
 from toprank.metrics import roc_auc
 from toprank.rankers.meta.leaf_rankers import weighted_sums
@@ -421,9 +421,11 @@ def test_names_and_the_picture_in_a_notebook_need_no_tree():
 
 def test_alerts_of_cells_split_by_classifiers_have_no_reasons():
     X, y = diagonal(200)
-    alerts = TreeRank(leaf_ranker=LogisticRegression(), max_depth=2, cv=0).fit(X, y).top_k(X, 3)
-    assert len(alerts) == 3
-    assert set(alerts["reason_1"]) == {""}
+    model = TreeRank(leaf_ranker=LogisticRegression(), max_depth=2, cv=0)
+    for each in (model, StackedRanker([model], cv=0)):  # whose reasons are those of its members
+        alerts = each.fit(X, y).top_k(X, 3)
+        assert len(alerts) == 3
+        assert set(alerts["reason_1"]) == {""}
 
 
 def test_a_classifier_that_takes_no_weights_is_refused():

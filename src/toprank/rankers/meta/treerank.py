@@ -397,7 +397,10 @@ class TreeRank(MetaRanker):
     def _reasons(
         self, matrix: np.ndarray, n_reasons: int, originals: Originals, gain: np.ndarray | None
     ) -> list[list[Reason]]:
-        return [[]] * len(matrix) if self._has_no_tree else super()._reasons(matrix, n_reasons, originals, gain)
+        return [[] for _ in matrix] if self._has_no_tree else super()._reasons(matrix, n_reasons, originals, gain)
+
+    def _contributions(self, matrix: np.ndarray) -> np.ndarray | None:
+        return None if self._has_no_tree else super()._contributions(matrix)
 
     # --- files --------------------------------------------------------------------------------------------------
 
