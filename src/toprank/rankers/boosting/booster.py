@@ -139,17 +139,18 @@ class Booster(AdditiveRanker):
 
 
 def weight_unit(weight: np.ndarray | None) -> float:
-    """What weights below 1 are multiplied by, so that weights that are all equal count as 1 each; never below 1.
+    """What all weights are multiplied by: 1 over their mean, in which a row counts by its weight; never below 1.
 
-    The penalties of XGBoost are in cases. Weights that add up to 1 would leave nothing to learn from; weights of 1 or
-    more are copies of rows and stay as they are, whatever light rows there are besides.
+    The penalties of XGBoost are in cases, and weights that add up to 1 would leave nothing to learn from. So equal
+    weights below 1 count as 1 each. Weights of 1 or more are copies of rows and stay as they are, also beside a few
+    light rows.
 
     Examples
     --------
     >>> weight_unit(np.full(8, 0.125)), weight_unit(np.array([1.0, 3.0, 1.0]))
     (8.0, 1.0)
-    >>> round(weight_unit(np.array([1.0, 1.0, 1e-9, 1e-9])), 6)
-    1.0
+    >>> round(weight_unit(np.array([1.0, 1.0, 1e-9, 1e-9])), 6), weight_unit(np.array([1.0, *[0.25] * 16]))
+    (1.0, 2.5)
     """
     if weight is None:
         return 1.0
