@@ -494,7 +494,7 @@ def test_folds_choose_whether_the_surrogate_pays(seed):
     fits = {blend: SGBAP(blend=blend, **settings).fit(data.X, data.y) for blend in (0.8, 0.0, "auto")}
     best = {blend: model.learning_curve_["average_precision"].max() for blend, model in fits.items()}
     chosen = 0.0 if best[0.0] >= best[0.8] else 0.8
-    assert fits["auto"].blend_ == chosen if fits["auto"].n_rounds_ > 10 else 0.0
+    assert fits["auto"].blend_ == (chosen if fits["auto"].n_rounds_ > 10 else 0.0)
     assert best["auto"] == max(best[0.0], best[0.8])
     assert np.array_equal(fits["auto"].decision_function(data.X), fits[chosen].decision_function(data.X))
 
@@ -530,7 +530,8 @@ def test_few_positives_do_not_choose_the_depth(capsys, n_positives, weight, n_pa
     """A weight of 2 is the row twice."""
     X, y = rows_that_add_up(600, works_together=False)
     rows = np.sort(np.r_[np.flatnonzero(~y), np.flatnonzero(y)[:n_positives]])
-    SGBAP(n_estimators=3, verbose=1).fit(X[rows], y[rows], np.full(len(rows), weight))
+    model = SGBAP(n_estimators=3, verbose=1).fit(X[rows], y[rows], np.full(len(rows), weight))
+    assert model._facts()["trees"].endswith(", chosen by folds") == (n_passes == 3)
     shown = capsys.readouterr().err
     assert f"folds (1 of {n_passes}) [" in shown
     assert ("folds with single conditions (3 of 3) [" in shown) == (n_passes == 3)

@@ -251,7 +251,7 @@ class SGBAP(WarmBooster):
 
     @staticmethod
     def _is_better(found: Followed, setup: Setup, best: Followed, kept: Setup) -> bool:
-        """Whether a setup ranks held-out cases better; of the same trees, those without the surrogate are simpler."""
+        """Whether a setup ranks held-out cases better; ties at one depth go to the setup without the surrogate."""
         gain = found.average_precision - best.average_precision
         return gain > 0 or (gain == 0 and found.is_complete and setup.depth == kept.depth)
 
@@ -263,10 +263,11 @@ class SGBAP(WarmBooster):
 
     def _facts(self) -> dict[str, str]:
         by_folds = ", chosen by folds" if self.learning_curve_ else ""
+        has_depth_by_folds = self.max_depth == "auto" and self.n_positives_ >= FEWEST_POSITIVES
         return super()._facts() | {
             "rounds": f"{self.n_rounds_:,}{by_folds}",
             "blend": self._blend_in_words() + (by_folds if self.blend == "auto" else ""),
-            "trees": self._depth_in_words() + (by_folds if self.max_depth == "auto" else ""),
+            "trees": self._depth_in_words() + (by_folds if has_depth_by_folds else ""),
         }
 
     def _depth_in_words(self) -> str:
