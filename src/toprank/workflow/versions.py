@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
@@ -14,7 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 from toprank.budget import alerts_of_budget
 from toprank.data.frames import backend_of, make_frame
 from toprank.data.shared_table import SharedTable, plain_table
-from toprank.errors import InputError, InputTypeError
+from toprank.errors import InputError, InputTypeError, warn_caller
 from toprank.metrics import BeforeAfter
 from toprank.rankers.alerts import count_of_alerts
 from toprank.rankers.base import Ranker
@@ -326,10 +325,9 @@ def _positives(before: Ranker, after: Ranker, table: SharedTable, y: Any, n: int
         if model._has_trained_on(model._encode(table), is_positive)
     ]
     if known:
-        warnings.warn(
+        warn_caller(
             f"{' and '.join(known)} {'was' if len(known) == 1 else 'were'} trained on these very cases, so the figures "
-            "are optimistic. Hint: compare on later cases.",
-            stacklevel=3,
+            "are optimistic. Hint: compare on later cases."
         )
     return is_positive
 

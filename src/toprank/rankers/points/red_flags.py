@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import warnings
 from collections.abc import Mapping
 from copy import copy
 from dataclasses import dataclass, replace
@@ -19,7 +18,7 @@ from toprank.budget import alerts_of_budget
 from toprank.data.cases import Cases, sample_cases
 from toprank.data.encoding import original_values
 from toprank.data.frames import make_frame
-from toprank.errors import InputError
+from toprank.errors import InputError, warn_caller
 from toprank.explain.conditions import Condition, merged
 from toprank.explain.reasons import Reason, kept_shares, strongest, typical_row
 from toprank.explain.rows import Step, figures_of, value_steps
@@ -481,10 +480,9 @@ class RedFlags(Ranker):
             k = alerts_of_budget(self.budget_, self.cutoff_, self.n_cases_, len(matrix))
             judged = BeforeAfter.from_scores(is_positive, self._score_rows(matrix, threads), score, k)
         if is_seen:
-            warnings.warn(
+            warn_caller(
                 "The model was trained on these very cases, so the figures of the change are optimistic, and its hit "
-                "rates are training rates. Hint: judge it on later cases.",
-                stacklevel=3,
+                "rates are training rates. Hint: judge it on later cases."
             )
         return Change(**vars(judged), model=other, text=text)
 
