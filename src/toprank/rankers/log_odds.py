@@ -87,7 +87,7 @@ def fit_log_odds_map(score: np.ndarray, is_positive: np.ndarray, weight: np.ndar
     lowest = np.array([LEAST_SLOPE, 0.0])
     slopes, constant = fit_logistic(features, positive, total, lowest, pull=1e-3, towards=lowest)
     smooth = np.interp(rates.score, distinct, add_up(features, slopes) + constant)
-    least = 0.5 / n
+    least = 0.5 / max(n, len(which))  # half a case; weights below 1 may add up to less than that
     rate = np.clip(rates.rate, least, 1.0 - least)
     value = (np.log(rate / (1.0 - rate)) + smooth) / 2
     rises = np.append(True, np.diff(np.maximum.accumulate(value)) > 0)  # but for the last bit

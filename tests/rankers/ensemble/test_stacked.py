@@ -13,6 +13,7 @@ from ranker_cases import make_cases
 from toprank import (
     KNN,
     CostOptimalForest,
+    GammaKNN,
     MetaAP,
     MetaAPForest,
     RankBoost,
@@ -166,6 +167,14 @@ def test_rules_of_several_columns_are_reasons():
     assert min(steps["a"], steps["b"]) > 0
     own, base = explained.members[0].log_odds, np.log(y.mean() / (1 - y.mean()))
     assert sum(steps.values()) == pytest.approx(own - base)
+
+
+@pytest.mark.parametrize("total", [0.01, 1.0])
+def test_weights_may_add_up_to_1_or_less(total):
+    """The log-odds of members were NaN."""
+    X, y = make_cases(200)
+    model = StackedRanker([GammaKNN(), KNN()], cv=2).fit(X, y, np.full(200, total / 200))
+    assert model.score(X, y) > 1.3 * y.mean()
 
 
 def test_parameters_of_members_have_names():
