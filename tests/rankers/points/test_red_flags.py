@@ -1,5 +1,6 @@
 """RedFlags: its limits hold, its points add up, it finds planted pockets, and noise gets no rule."""
 
+import copy
 import re
 
 import numpy as np
@@ -426,6 +427,13 @@ def test_a_change_judged_on_the_cases_that_it_is_fitted_on_has_training_rates(mo
     with pytest.warns(UserWarning, match="trained on these very cases"):
         changed = model.without_rule(1, new.X, new.y, refit_on=(new.X, new.y)).model
     assert not changed.rates_.is_for_new_cases
+
+
+def test_a_change_keeps_the_budget_of_the_fit(model, new):
+    later = copy.copy(model).set_params(budget=7)
+    change, expected = (each.without_rule(1, new.X, new.y) for each in (later, model))
+    assert str(change) == str(expected)
+    assert change.model.summary() == expected.model.summary()
 
 
 def test_points_that_are_fitted_again_make_up_for_a_dropped_rule(model, campaign, new):

@@ -461,6 +461,7 @@ class RedFlags(Ranker):
     def _changed(self, flags: Flags, text: str, X: Any, y: Any, refit_on: Any) -> Change:
         """A copy with other rules, judged on some cases."""
         other = copy(self)
+        other.budget = self.budget_  # one set since the fit waits for the next fit
         matrix, is_positive = self._cases_to_judge(X, y)
         judged_on = Cases(matrix, is_positive, None, self.columns_)
         is_seen = self._has_trained_on(matrix, is_positive)
