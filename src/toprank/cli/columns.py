@@ -186,22 +186,21 @@ def training_features(
 def typed_columns(features: polars.DataFrame, file: str, categories: Collection[Any] = ()) -> polars.DataFrame:
     """Return a table with the text columns as numbers that only a few words keep from being numbers, with a warning.
 
-    In a text file, 0, 1, 2 and n/a are numbers, as 0, 1 and 2 alone are; in Parquet, text is text. `categories` are
-    columns that stay text, as `fit` takes them.
+    In a text file, 0, 1, 2 and n/a are numbers, as 0, 1 and 2 alone are; in Parquet, text is text. `categories` are the
+    names or positions of columns that stay text.
     """
     import polars as pl
 
-    from toprank.data.column_roles import chosen_columns, learn_numbers
+    from toprank.data.column_roles import learn_numbers
     from toprank.data.encoding import numbers_among_words
     from toprank.data.table import read_table
     from toprank.tree.columns import Column
 
     if file.lower().endswith(".parquet"):
         return features
-    chosen = chosen_columns(categories, features.columns, "categorical_features")
     found = []
     for i, column in enumerate(features):
-        if column.dtype != pl.String or i in chosen:
+        if column.dtype != pl.String or column.name in categories or i in categories:
             continue
         table = read_table(column.to_frame())
         if learn_numbers(table.coded(0)) is None and learn_numbers(table.coded(0), may_be_few=True) is not None:

@@ -357,7 +357,7 @@ def _describe_table(
         result["label"] = {"column": label, "positive": chosen, "n_positives": n_positives}
         outcome = f"; {label} = {chosen!r}: {count(n_positives)} of them ({percent(n_positives / frame.height)})"
     with terminal.working(f"Describing {path.name}"):
-        columns = _describe_columns(typed_columns(frame, path.name, [] if label is None else [label]), label)
+        columns = _describe_columns(typed_columns(frame, path.name, [label]), label)
     codes = _codes_with_zeros(frame)
     if codes:
         listed = ", ".join(map(repr, codes))

@@ -76,7 +76,7 @@ def diff(
     ids = split_names(id_columns, frame.columns, "--id", table.name)
     is_positive = None if label is None else known_outcomes(frame, label, positive, after, table.name)
     depth = choose_k(asked, after, frame.height, table.name, terminal)
-    with terminal.working(f"Comparing the rankings of {plural(frame.height, 'case')}"):
+    with terminal.working(f"Comparing the rankings of {plural(frame.height, 'case')}", is_scoring=True):
         labels = None if is_positive is None else as_labels(after, is_positive)
         found = compare_versions(before, after, features, labels, depth)
     moved = join_columns(_frame(found), source.as_written(ids), ids, [], table.name)

@@ -64,7 +64,7 @@ def evaluate(
     is_positive = known_outcomes(frame, label, positive, ranker, table.name)
     depths = list(dict.fromkeys(choose_k(each, ranker, frame.height, table.name, terminal) for each in asked))
     worth = None if amount is None else _amounts(frame, amount, ranker, table.name)
-    with terminal.working(f"Evaluating the ranking of {plural(frame.height, 'case')}"):
+    with terminal.working(f"Evaluating the ranking of {plural(frame.height, 'case')}", is_scoring=True):
         judgement = judge(ranker, features, as_labels(ranker, is_positive), k=depths, amount=worth)
     if judgement.is_training_data:
         terminal.note(

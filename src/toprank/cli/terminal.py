@@ -8,6 +8,7 @@ import time
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from itertools import accumulate
 from typing import Any
 
@@ -139,16 +140,15 @@ class Terminal:
             self.noted_columns.add(column)
 
     @contextmanager
-    def working(self, what: str) -> Iterator[Callable[[str], None]]:
+    def working(self, what: str, *, is_scoring: bool = False) -> Iterator[Callable[[str], None]]:
         """Show a status line with the time spent while the block runs; warnings in it become notes.
 
-        A warning that the whole file is written in another format than in training is an error.
-
-        Yields a function that changes the text of the line.
+        With `is_scoring`, the block scores a whole file, and a warning that the file is written in another format than
+        in training is an error. Yields a function that changes the text of the line.
         """
         with warnings.catch_warnings():
             warnings.simplefilter("always")
-            warnings.showwarning = self._note_warning
+            warnings.showwarning = partial(self._note_warning, is_scoring)
             if not self.shows_progress:
                 yield lambda text: None
                 return
@@ -160,9 +160,16 @@ class Terminal:
                 yield lambda text: progress.update(task, description=text)
 
     def _note_warning(
-        self, message: Warning | str, category: type[Warning], filename: str = "", *_: Any, **__: Any
+        self,
+        is_scoring: bool,
+        message: Warning | str,
+        category: type[Warning],
+        filename: str = "",
+        *_: Any,
+        **__: Any,
     ) -> None:
-        if (refusal := getattr(message, "refusal", None)) is not None:
+        refusal = getattr(message, "refusal", None)
+        if is_scoring and refusal is not None:
             raise InputError(refusal)
         left_out = getattr(message, "columns", ())
         is_told = getattr(message, "column", None) in self.noted_columns

@@ -96,7 +96,7 @@ def topk(
     ranker, source, frame, features = load_and_read(model, table, terminal, csv_format=csv_format, needs_choice=chosen)
     ids = split_names(id_columns, frame.columns, "--id", table.name)
     kept = _kept_columns(keep, ids, ranker, frame, table.name)
-    with terminal.working(f"Ranking {plural(frame.height, 'case')}"):
+    with terminal.working(f"Ranking {plural(frame.height, 'case')}", is_scoring=True):
         if chosen:
             top = called_positive(ranker, features, reasons)
         else:
