@@ -1,5 +1,6 @@
 """New tables that write dates and numbers in another way than the training table: each cell is read by itself."""
 
+import pickle
 import warnings
 from dataclasses import replace
 
@@ -70,6 +71,7 @@ def test_a_column_in_another_format_is_named(column, texts, words):
         read_as(column, [*texts, "-", None, " "])
     (warning,) = (each.message for each in told)
     assert warning.column == "c"
+    assert str(pickle.loads(pickle.dumps(warning))) == str(warning)
     assert "count as missing" not in warning.refusal
 
 

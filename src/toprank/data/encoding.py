@@ -51,9 +51,13 @@ class ChangedColumnWarning(UserWarning):
     """
 
     def __init__(self, column: str, fault: str, effect: str, hint: str) -> None:
-        super().__init__(f"{fault}. {effect} Hint: {hint}.")
+        super().__init__(column, fault, effect, hint)  # so that it can be pickled, as workers do
         self.column = column
         self.refusal = f"{fault}. Hint: {hint}."
+
+    def __str__(self) -> str:
+        _, fault, effect, hint = self.args
+        return f"{fault}. {effect} Hint: {hint}."
 
 
 def encode(table: Table, columns: Sequence[Column]) -> np.ndarray:
@@ -223,9 +227,10 @@ def numbers_among_words(table: Table, i: int, column: Column, min_cells: int = 0
     if _kinds(table, i) != {"strings"}:
         return None
     coded = table.coded(i)
-    values, *others = (read() for read in _number_readings(coded).values())
-    unread = _Unread.from_readings(coded, values, others)
-    if unread.is_unread.any():
+    read, read_other = _number_readings(coded).values()
+    values = read()
+    if _has_unread(coded, values):
+        unread = _Unread.from_readings(coded, values, [read_other()])
         is_known = unread.is_unread | ~np.isnan(values)
         is_text = unread.is_changed or not _are_nearly_all(~np.isnan(values), is_known, coded.counts)
         if is_text and unread.n_cells >= min_cells:
@@ -333,7 +338,7 @@ def _read_text(column: Column, coded: Coded, readings: Mapping[str, Callable[[],
     """
     (trained, read), *others = readings.items()
     values = read()
-    if any(text.strip() for text, is_nan in zip(coded.distinct, np.isnan(values).tolist(), strict=True) if is_nan):
+    if _has_unread(coded, values):
         unread = _Unread.from_readings(coded, values, [read_other() for _, read_other in others])
         is_suspect = unread.is_changed or (_had_values(column) and unread.are_most)
         if is_suspect and unread.n_cells >= CHECKED_ROWS:
@@ -342,6 +347,11 @@ def _read_text(column: Column, coded: Coded, readings: Mapping[str, Callable[[],
         else:
             _warn_of_unread(column, coded, unread.is_unread, what, unread.is_other, trained)
     return values
+
+
+def _has_unread(coded: Coded, values: np.ndarray) -> bool:
+    """Whether a text that is not blank has no value."""
+    return any(coded.distinct[place].strip() for place in np.flatnonzero(np.isnan(values)).tolist())
 
 
 class _Unread(NamedTuple):
