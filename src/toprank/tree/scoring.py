@@ -133,7 +133,7 @@ class Scoring(ABC):
         yield True, "checked"
 
     def column_rules(self, n_categories: np.ndarray) -> Iterator[Rule]:
-        """Whether it fits columns with so many categories, 0 for numbers: rules of a checked tree, and their texts."""
+        """Whether it fits columns with these numbers of categories, 0 for numbers: rules of a tree, and their texts."""
         yield from ()
 
 

@@ -289,7 +289,7 @@ def category_text(
 
 
 def _are_neighbours(codes: Sequence[int]) -> bool:
-    """Return True if these are three or more codes in a row; two are as quickly named."""
+    """Return True if these are three or more codes in a row; two are simply listed."""
     return len(codes) > 2 and codes[-1] - codes[0] == len(codes) - 1
 
 

@@ -42,12 +42,12 @@ PRIOR_RIDGE = 5.0
 """How strongly the refit of all points is drawn towards the boosted shapes."""
 
 MANY_CATEGORIES = 10
-"""With more categories than this, luck alone makes an order in which they seem to matter: they are ordered and cut on
+"""With more categories than this, luck alone finds an order in which they seem to matter: they are ordered and cut on
 different rows, and the refit is held back."""
 
 RIDGE_PER_CATEGORY = 2.0
 """How strongly the refit of a column of many categories is drawn towards the boosted shape, for each category: its
-groups were chosen by their outcomes, and a free refit on the same cases would bring back what luck was in the choice.
+groups were chosen by their outcomes, and a free refit on the same cases would bring back the luck in that choice.
 """
 
 RULE_RIDGE = 1.0
@@ -104,7 +104,7 @@ def boost_shapes(
 
     With a direction of 1 or -1, int8 (n_features,), a shape must not fall, or not rise. `bag_of` is the bag that holds
     out each row, random numbers below `N_BAGS`. Many categories are ordered on one half of the rows and cut on the
-    other, by turns: an order that luck made brings no gain on other rows. `is_first_half` says which half a row is in.
+    other, by turns: an order found by luck gains nothing on other rows. `is_first_half` says which half a row is in.
     """
 
     def boost(bag: int) -> np.ndarray:
@@ -212,7 +212,7 @@ def cut_shape(
 
 
 def prior_ridge(is_categorical: bool, n_bins: int) -> float:
-    """How strongly the refit draws the points of a column with so many bins or categories towards its shape."""
+    """How strongly the refit draws the points of a column with this many bins or categories towards its shape."""
     return RIDGE_PER_CATEGORY * n_bins if is_categorical and n_bins > MANY_CATEGORIES else PRIOR_RIDGE
 
 
