@@ -120,6 +120,17 @@ def test_few_knots_stand_for_many_scores():
     assert rates.score[-1] == score.max()
 
 
+def test_a_score_that_many_cases_share_keeps_its_rate():
+    score, is_positive = drawn(20_000, 4, lambda s: 0.001 + 0.6 * (s > 0.9))
+    tie = (score > 0.6) & (score <= 0.9)  # a third of the cases, beside rates that are a hundred times as high
+    score[tie] = np.nextafter(0.9, 0.0)
+    weight = np.ones(len(score))
+    rates = fit_hit_rates(score, is_positive, weight, None, score, "out of bag", knot_weight=weight)
+    assert len(rates.score) <= 2 * KNOTS < len(np.unique(score))
+    assert rates.at(score[tie])[0] < 0.02
+    assert rates.at(score).sum() == pytest.approx(is_positive.sum(), rel=0.05)
+
+
 def test_arrays_give_equal_rates_back_and_damage_is_refused():
     rates = fitted(*drawn(500, 0))
     arrays = rates.to_arrays()

@@ -324,7 +324,7 @@ def fit_hit_rates(
     place = (from_top - total / 2) / n  # middle of the tie, 0 = top
     centers, rates = _binned_rates(place, positive, total, n)
     trained, trained_weight = knots, knot_weight
-    knots = _thinned(np.unique(np.concatenate((knots, distinct[[0, -1]]))))
+    knots = _thinned(np.append(knots, distinct[[0, -1]]), knot_weight)
     knot_place = np.interp(knots, distinct, place)
     value = np.interp(np.log(knot_place), np.log(centers), rates)
     folds = [] if fold is None else [np.flatnonzero(fold == f) for f in np.unique(fold)]
@@ -416,13 +416,22 @@ def _smooth_rates(place: np.ndarray, positive: np.ndarray, total: np.ndarray) ->
     return expit(features_of(place) @ found.x)
 
 
-def _thinned(knots: np.ndarray) -> np.ndarray:
-    """At most KNOTS of the increasing scores, denser towards the top."""
-    if len(knots) <= KNOTS:
-        return knots
-    from_top = np.geomspace(1, len(knots), KNOTS // 2).astype(np.int64) - 1
-    evenly = np.linspace(0, len(knots) - 1, KNOTS // 2).astype(np.int64)
-    return knots[np.unique(np.concatenate((len(knots) - 1 - from_top, evenly)))]
+def _thinned(knots: np.ndarray, weight: np.ndarray | None) -> np.ndarray:
+    """At most KNOTS of the distinct scores, increasing and denser towards the top, and those that many cases share.
+
+    Next to a score that many cases share, rates may change fast: its rate must not be interpolated. `weight` is that of
+    the first knots; the others count for nothing.
+    """
+    distinct, which = np.unique(knots, return_inverse=True)
+    if len(distinct) <= KNOTS:
+        return distinct
+    from_top = len(distinct) - np.geomspace(1, len(distinct), KNOTS // 2).astype(np.int64)
+    evenly = np.linspace(0, len(distinct) - 1, KNOTS // 2).astype(np.int64)
+    kept = [from_top, evenly]
+    if weight is not None:
+        cases = np.bincount(which[: len(weight)], weight, minlength=len(distinct))
+        kept.append(np.flatnonzero(cases * KNOTS >= cases.sum()))
+    return distinct[np.unique(np.concatenate(kept))]
 
 
 def _spread(score: np.ndarray, is_positive: np.ndarray, weight: np.ndarray, folds: list[np.ndarray]) -> float:

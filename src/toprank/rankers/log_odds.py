@@ -80,7 +80,7 @@ def fit_log_odds_map(score: np.ndarray, is_positive: np.ndarray, weight: np.ndar
     total, positive = np.bincount(which, weight), np.bincount(which, weight * is_positive)
     merged = distinct.repeat(2), np.tile([False, True], len(distinct)), np.column_stack((total - positive, positive))
     score, is_positive, weight = (part.reshape(-1)[merged[2].reshape(-1) > 0] for part in merged)
-    rates = fit_hit_rates(score, is_positive, weight, None, distinct, "held out")
+    rates = fit_hit_rates(score, is_positive, weight, None, distinct, "held out", knot_weight=total)
     n = total.sum()
     place = (np.cumsum(total[::-1])[::-1] - total / 2) / n
     features = np.column_stack((-np.log(place), np.log1p(-np.minimum(place, 1.0 - 1e-9))))
