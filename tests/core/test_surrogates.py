@@ -74,15 +74,15 @@ def test_rows_are_drawn_by_their_lot(rows, share):
     assert counts == ((out[~is_positive] > 0).sum(), (out[is_positive] > 0).sum())
 
 
-def test_single_precision_is_that_of_numpy(rows):
+def test_slopes_are_rounded_to_single_precision_as_numpy_rounds_them(rows):
     rng = np.random.default_rng(1)
     _, weight, is_positive = rows
     rate, rest, factor = rng.random(N, np.float32), rng.random(N, np.float32), np.float32(0.37)
-    own = (3.3 * weight).astype(np.float32)
+    own = 3.3 * weight
     gradient, curvature = np.empty(N, np.float32), np.empty(N, np.float32)
-    logistic_slopes(rate, rest, 3.3 * weight, is_positive, gradient, curvature)
-    assert np.array_equal(gradient, own * np.where(is_positive, -rest, rate))
-    assert np.array_equal(curvature, own * (rate * rest))
+    logistic_slopes(rate, rest, own, is_positive, gradient, curvature)
+    assert np.array_equal(gradient, (own * np.where(is_positive, -rest, rate)).astype(np.float32))
+    assert np.array_equal(curvature, (own * (rate * rest)).astype(np.float32))
     total = gradient.copy()
     add_scaled(total, factor, curvature)
     assert np.array_equal(total, gradient + factor * curvature)

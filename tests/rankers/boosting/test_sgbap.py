@@ -313,7 +313,9 @@ def test_an_interrupt_while_boosters_are_set_up_keeps_what_folds_have_found(audi
         SGBAP(**settings | {"on_interrupt": "raise"}).fit(audit.X, audit.y)
 
 
-def test_an_interrupt_while_folds_are_read_off_keeps_them(audit, monkeypatch):
+@pytest.mark.parametrize("blend", [0.8, "auto"])
+def test_an_interrupt_while_folds_are_read_off_keeps_them(audit, monkeypatch, blend):
+    """Ctrl-C just after the folds of the first setting was followed by those of all the others."""
     scorer, n_calls = SGBAP._scorer, []
 
     def interrupted(self, *args):
@@ -323,9 +325,10 @@ def test_an_interrupt_while_folds_are_read_off_keeps_them(audit, monkeypatch):
         return scorer(self, *args)
 
     monkeypatch.setattr(SGBAP, "_scorer", interrupted)
-    with pytest.warns(UserWarning, match="interrupted after its folds"):
-        model = SGBAP(cv=2, blend=0.8, on_interrupt="keep", **QUICK).fit(audit.X, audit.y)
+    with pytest.warns(UserWarning, match="interrupted after 12 rounds"):
+        model = SGBAP(cv=2, blend=blend, on_interrupt="keep", **QUICK).fit(audit.X, audit.y)
     assert model.rates_.is_for_new_cases
+    assert len(n_calls) == 4  # both folds, the first one twice: no other setting was tried
 
 
 def press_ctrl_c():

@@ -194,16 +194,21 @@ class AdditiveRanker(Ranker):
                 for run in runs:
                     run.step()
                 precision = np.array([run.precision for run in runs]).mean(axis=0)
-                best = best_round(precision)
+                best, smooth = best_round(precision), smoothed(precision)
                 after = plural(best, "round")
-                note = f", average precision {precision[-1]:.3f}, best {precision[best - 1]:.3f} after {after}"
+                note = f", average precision {smooth[-1]:.3f}, best {smooth[best - 1]:.3f} after {after}"
                 if turn + 1 - best >= patience:
                     break
         except KeyboardInterrupt:
             if self.on_interrupt != "keep" or min(len(run.precision) for run in runs) == 0:
                 raise
             is_complete = False
-        return self._again_if_interrupted(lambda: self._read_off(runs, is_complete))
+        try:
+            return self._read_off(runs, is_complete)
+        except KeyboardInterrupt:
+            if self.on_interrupt != "keep":
+                raise
+        return self._read_off(runs, is_complete=False)
 
     def _read_off(self, runs: list[FoldRun], is_complete: bool) -> Followed:
         """The best number of rounds, and the held-out cases scored after it."""
@@ -378,10 +383,14 @@ def best_round(precision: np.ndarray) -> int:
     >>> best_round(np.array([0.2, 0.5, 0.9, 0.5, 0.2]))
     3
     """
+    return int(np.argmax(smoothed(precision))) + 1
+
+
+def smoothed(precision: np.ndarray) -> np.ndarray:
+    """A learning curve averaged over neighbouring rounds, fewer of them while it is short."""
     width = min(SMOOTHED_ROUNDS, len(precision) // 5)
     padded = np.pad(precision, width, mode="edge")
-    smooth = np.convolve(padded, np.ones(2 * width + 1), "valid")
-    return int(np.argmax(smooth)) + 1
+    return np.convolve(padded, np.ones(2 * width + 1), "valid") / (2 * width + 1)
 
 
 def rounds_of_all(n_rounds: int, n_folds: int) -> int:
