@@ -10,6 +10,7 @@ import textwrap
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from toprank.words.visible import visible
@@ -176,7 +177,8 @@ def wrap(figure: Figure, text: str, width: float, size: float, weight: str = "no
     """The text in as few lines of at most `width` inches as possible, of similar length."""
     text = visible(text)
     lines, letters = [text], len(text)
-    while letters > 10 and text_width(figure, lines, size, weight) > width:
+    width_of = cache(lambda line: text_width(figure, [line], size, weight))  # most lines come back many times
+    while letters > 10 and max(map(width_of, lines)) > width:
         letters -= 1
         lines = textwrap.wrap(text, letters)
     shorter = lines
