@@ -121,11 +121,14 @@ def new_figure(size: tuple[float, float]) -> Figure:
 
     pyplot does not know it: it is never shown automatically, and is freed with the last reference.
     """
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
     from matplotlib.layout_engine import ConstrainedLayoutEngine
 
     layout = ConstrainedLayoutEngine(w_pad=0.09, h_pad=0.07)
-    return Figure(figsize=size, dpi=RESOLUTION, layout=layout, facecolor="white")
+    figure = Figure(figsize=size, dpi=RESOLUTION, layout=layout, facecolor="white")
+    FigureCanvasAgg(figure)  # it keeps what measures texts, which the default canvas makes anew for each of them
+    return figure
 
 
 def dress_axes(ax: Axes, *, grid: Any = "both") -> None:
