@@ -178,7 +178,7 @@ def test_as_many_new_cases_are_alerts_as_the_budget_says():
     rng = np.random.default_rng(0)
     X = rng.normal(size=(6000, 8))
     y = X[:, 0] + X[:, 1] + 2 * rng.normal(size=6000) > 5
-    model = SGBAP(cv=3, budget=0.03, n_estimators=60, random_state=0).fit(X[:3000], y[:3000])
+    model = SGBAP(cv=3, blend=0.8, budget=0.03, n_estimators=40, random_state=0).fit(X[:3000], y[:3000])
     assert 50 <= np.sum(model.predict(X[3000:]) == 1) <= 135  # 90 of 3,000
 
 
