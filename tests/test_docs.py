@@ -26,7 +26,7 @@ def blocks(page: str, language: str = "python") -> list[str]:
 @pytest.mark.parametrize("page", PAGES)
 def test_examples_run(page, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    train, test = make_audit(2400, random_state=0).split()
+    train, test = make_audit(1600, random_state=0).split()
     names = {"X": train.X, "y": train.y, "X_new": test.X, "X_test": test.X, "y_test": test.y}
     assert blocks(page)
     for block in blocks(page):

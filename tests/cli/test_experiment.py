@@ -49,6 +49,13 @@ def plan(tmp_path):
     return path
 
 
+@pytest.fixture
+def undrawn(monkeypatch):
+    """Leave out the plots of a comparison, which test_compare_prints_a_leaderboard_and_a_recommendation looks at."""
+    monkeypatch.setattr("toprank.experiment.comparing.draw", lambda board, path, table: path)
+    monkeypatch.setattr("toprank.experiment.comparing.draw_price", lambda board, path: None)
+
+
 def measured(folder: Path) -> dict[str, bytes]:
     """Content of everything that must not depend on how a run went."""
     files = [folder / "results.md", *(folder / "tables").iterdir(), *(folder / "plots").iterdir()]
@@ -260,7 +267,7 @@ def test_compare_prints_a_leaderboard_and_a_recommendation(tmp_path):
     assert result["judged_by"] == "3-fold cross-validation"
 
 
-def test_compare_judges_by_a_test_file(tmp_path):
+def test_compare_judges_by_a_test_file(tmp_path, undrawn):
     history, later = write_cases(tmp_path / "history.csv"), tmp_path / "later.csv"
     table = pl.read_csv(history)
     table.sample(120, seed=1).select(*reversed(table.columns)).write_csv(later)
@@ -320,7 +327,7 @@ def test_no_figure_is_a_negative_zero(capsys):
     assert "-0.0" not in said
 
 
-def test_what_was_left_out_is_said_first(tmp_path, monkeypatch):
+def test_what_was_left_out_is_said_first(tmp_path, monkeypatch, undrawn):
     history = write_cases(tmp_path / "history.csv")
     monkeypatch.setattr("toprank.experiment.registry.find_spec", lambda name: None if name == "interpret" else object())
     done = run("compare", history, "--label", "fraud", "--id", "case_id", "--folds", 3, "-o", tmp_path / "out",
@@ -390,7 +397,7 @@ def test_the_next_command_where_the_command_line_does_not_fit_the_advised_model(
     )
 
 
-def test_the_next_command_says_why_it_is_about_another_model(tmp_path):
+def test_the_next_command_says_why_it_is_about_another_model(tmp_path, undrawn):
     history = write_cases(tmp_path / "history.csv")
     common = ("compare", history, "--label", "fraud", "--id", "case_id", "--folds", 2, "-o", tmp_path / "out")
     done = run(*common, "--methods", "cart,cost-tree", "--jobs", 1)

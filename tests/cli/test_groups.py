@@ -8,7 +8,19 @@ import pytest
 
 from cli_files import run
 
-QUICK = ("--model", "sgbap", "--set", "n_estimators=40", "--json")
+QUICK = (
+    "--model",
+    "sgbap",
+    "--set",
+    "n_estimators=20",
+    "--set",
+    "blend=0.8",
+    "--set",
+    "max_depth=6",
+    "--cv",
+    3,
+    "--json",
+)
 
 
 @pytest.fixture(scope="module")
@@ -73,19 +85,20 @@ def test_a_feature_that_looks_like_an_identifier_that_repeats_gets_a_note(visits
 
 def test_curve_and_compare_keep_groups_together(visits, tmp_path):
     given = ("--label", "fraud", "--group", "person_id", "--drop", "visit", "--json")
-    done = run("compare", visits, *given, "--methods", "metaap,cart", "--folds", 3, "--jobs", 1, "-o", tmp_path / "out")
+    done = run("compare", visits, *given, "--methods", "tree,cart", "--folds", 3, "--jobs", 1, "-o", tmp_path / "out")
     assert done.code == 0, done.err
     found = json.loads(done.out)
     assert max(entry["average_precision"] for entry in found["leaderboard"]) < 0.3
     assert "--group person_id" in found["next"]
-    done = run("curve", visits, *given)
+    quick = ("--set", "depths=[3]", "--set", "alphas=[0.1]", "--set", "cost_factor=16", "--set", "cv=2")
+    done = run("curve", visits, *given, *quick)
     assert done.code == 0, done.err
 
 
 def test_distill_keeps_groups_together(visits, tmp_path):
     given = ("--label", "fraud", "--group", "person_id", "--drop", "visit", "--json")
     alone = ("--label", "fraud", "--drop", "visit,person_id", "--json")
-    models = ("--teacher", "metaap-forest", "--set-teacher", "n_estimators=10", "--student", "tree")
+    models = ("--teacher", "metaap-forest", "--set-teacher", "n_estimators=6", "--student", "tree", "--cv", 3)
     found = [run("distill", visits, *options, *models, "-o", tmp_path / "m.toprank") for options in (given, alone)]
     assert all(done.code == 0 for done in found), found
     teacher = [json.loads(done.out)["teacher_ap"] for done in found]

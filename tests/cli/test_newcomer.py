@@ -12,6 +12,7 @@ import pytest
 
 import toprank
 from cli_files import HEADER, case_lines, fit_cases, run, write_cases
+from toprank import MetaAPForest, RankingTree, StackedRanker
 from toprank.register import ENTRIES
 
 
@@ -277,6 +278,8 @@ def test_explain_knows_every_ranker(folder, model, tmp_path, entry):
     kind = entry.load()
     known = kind().get_params(deep=False)
     quick = QUICK | ({"cv": 2} if entry.kind == "curve" else {})
+    if kind is StackedRanker:  # its members have parameters of their own
+        quick = quick | {"rankers": [RankingTree(cv=0), MetaAPForest(n_estimators=3, random_state=0)]}
     ranker = kind(**{name: value for name, value in quick.items() if name in known})
     ranker.fit(table.drop("case_id", "fraud"), table["fraud"].to_numpy())
     ranker.save(tmp_path / "m.toprank")

@@ -12,7 +12,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.tree import DecisionTreeClassifier
 
-from toprank import MetaAP
+from toprank import MetaAP, RankingTree
 from toprank.datasets import make_audit
 from toprank.experiment.column_scorers import make_entity_scorer, make_money_scorer
 from toprank.experiment.prequential import PrequentialSplit
@@ -145,7 +145,7 @@ def test_searches_over_years_use_pickled_scorers():
     drop = make_column_transformer(
         ("drop", ["year", "amount", "owner"]), remainder="passthrough", verbose_feature_names_out=False
     ).set_output(transform="pandas")
-    model = make_pipeline(drop, MetaAP(max_depth=2, cv=0))
+    model = make_pipeline(drop, RankingTree(max_depth=3, cv=0))
     cv = PrequentialSplit("all", 0, 1, times="year", n_splits=2, drop_caught=True)
     scorers = {
         "money": pickle.loads(pickle.dumps(make_money_scorer(50, "amount"))),
@@ -162,7 +162,7 @@ def test_searches_over_years_use_pickled_scorers():
             distinct_entity_precision_at_k(data.y[test], score, part["owner"], 50)
         )
     search = GridSearchCV(
-        model, {"metaap__max_depth": [1, 2]}, cv=cv, scoring=scorers["money"], error_score="raise"
+        model, {"rankingtree__max_depth": [1, 2]}, cv=cv, scoring=scorers["money"], error_score="raise"
     ).fit(X, data.y, groups=X["owner"])
     means = search.cv_results_["mean_test_score"]
     assert search.best_index_ == np.argmax(means)

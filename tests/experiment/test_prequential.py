@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import GridSearchCV, cross_validate
 
-from toprank import MetaAP
+from toprank import RankingTree
 from toprank.datasets import make_audit
 from toprank.experiment.prequential import PrequentialSplit
 from toprank.metrics import average_precision_scorer
@@ -269,11 +269,11 @@ def test_cross_validate_and_searches_take_it(audit):
     X, y = audit
     cv = PrequentialSplit(train=2, gap=0, test=1, times="year", label_delay=1)
     result = cross_validate(
-        MetaAP(max_depth=2, cv=0), X, y, cv=cv, scoring=average_precision_scorer, error_score="raise"
+        RankingTree(max_depth=3, cv=0), X, y, cv=cv, scoring=average_precision_scorer, error_score="raise"
     )
     assert len(result["test_score"]) == 4 == cv.get_n_splits(X)
     assert result["test_score"].mean() > 0.12
-    search = GridSearchCV(MetaAP(leaf_depth=2, cv=0), {"max_depth": [1, 2]}, cv=cv, error_score="raise").fit(X, y)
+    search = GridSearchCV(RankingTree(cv=0), {"max_depth": [1, 2]}, cv=cv, error_score="raise").fit(X, y)
     assert search.n_splits_ == 4
     # Inside an outer fold the years go with their rows.
     nested = cross_validate(search, X, y, cv=PrequentialSplit(4, 0, 1, times="year"), error_score="raise")

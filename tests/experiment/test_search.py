@@ -27,7 +27,8 @@ def test_products_and_groups():
 def test_one_fit_for_all_depths_scores_as_many_fits_would(method):
     space = {"max_depth": [1, 2, 4], "leaf_depth": [2, 3]} if method == "metaap-margin" else {"max_depth": [1, 3, 5]}
     fits = []
-    shared = tuner_of({"method": method, "search": space}, before_fit=lambda: fits.append(1))
+    trees = {"n_estimators": 40} if method == "entropy-forest" else {}
+    shared = tuner_of({"method": method, "parameters": trees, "search": space}, before_fit=lambda: fits.append(1))
     settings = product_of(space)
     together = shared.cross_validate(settings, X, Y, FOLDS)
     assert len(fits) == 3 * (2 if method == "metaap-margin" else 1)

@@ -34,7 +34,7 @@ def fuzz(n, seed, folder, **environment):
 
 
 def test_damaged_files_are_refused_or_harmless(tmp_path):
-    fuzz(60, 0, tmp_path)
+    fuzz(30, 0, tmp_path)  # the slow test below, which CI runs too, damages more of them
 
 
 @pytest.mark.slow

@@ -81,7 +81,7 @@ def test_a_model_without_a_card_is_refused():
 
 @pytest.fixture(scope="module")
 def model():
-    data = make_audit(6_000, random_state=0)
+    data = make_audit(3_000, random_state=0)
     return RedFlags(teacher=None, cv=2, random_state=0).fit(data.X, data.y)
 
 

@@ -80,7 +80,7 @@ FAMILIES = [
     RankBoost(n_estimators=3, cv=0),
     RedFlags(teacher=None, max_rules=2, max_features=2, cv=0),
     StackedRanker([RankingTree(cv=0), RankBoost(n_estimators=3, cv=0)], cv=2),
-    ScorecardTree(cv=0),
+    ScorecardTree(max_features=2, cv=0),
 ]
 """One of each family, for all checks."""
 
@@ -93,7 +93,7 @@ RELATIVES = [
     PairwiseBoost(n_estimators=3, cv=0),
     MAPBoost(n_estimators=3, cv=0),
     LambdaMART(n_estimators=3, cv=0),
-    Scorecard(cv=0),
+    Scorecard(max_features=2, cv=0),
 ]
 """Other classes of these families, which add parameters and their own part of `fit`: the checks of those alone."""
 

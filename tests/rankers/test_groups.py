@@ -102,11 +102,11 @@ def test_a_bootstrap_sample_draws_whole_groups():
     [
         MetaAP(random_state=0),
         MetaAPForest(n_estimators=15, random_state=0),
-        RedFlags(teacher=None, random_state=0),
-        ScorecardTree(random_state=0),
-        SGBAP(n_estimators=60, random_state=0),
+        RedFlags(teacher=None, max_rules=4, cv=3, random_state=0),
+        ScorecardTree(cv=3, random_state=0),
+        SGBAP(n_estimators=30, blend=0.8, cv=3, random_state=0),
         GammaKNN(),
-        CostOptimalCurve(),
+        CostOptimalCurve(depths=[4], alphas=[0.01], cost_factor=16.0, cv=3),
     ],
     ids=lambda model: type(model).__name__,
 )

@@ -8,6 +8,7 @@ import sys
 import traceback
 import warnings
 from collections.abc import Callable, Sequence
+from functools import cache
 from typing import Annotated, Any
 
 import typer
@@ -106,13 +107,19 @@ def _root(
 app.callback(help=_help(_root.__doc__))(_root)
 
 
+@cache
+def _commands() -> Any:
+    """All commands with their options, which take typer longer to put together than most commands to run."""
+    return typer.main.get_command(app)
+
+
 def run(argv: Sequence[str] | None = None) -> int:
     """Run one command and return the exit code; errors show a traceback only with --debug."""
     args = list(sys.argv[1:] if argv is None else argv)
     try:
         with warnings.catch_warnings():
             warnings.showwarning = _show_warning
-            code = typer.main.get_command(app).main(args, prog_name="toprank", standalone_mode=False)
+            code = _commands().main(args, prog_name="toprank", standalone_mode=False)
         sys.stdout.flush()
         return _fail("Interrupted.", code) if code == INTERRUPTED else code if isinstance(code, int) else 0
     except BrokenPipeError:

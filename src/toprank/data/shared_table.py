@@ -55,11 +55,11 @@ class SharedTable:
     --------
     >>> from toprank import MetaAP, SharedTable
     >>> from toprank.datasets import make_audit
-    >>> data = make_audit(4000, random_state=0)
+    >>> data = make_audit(1000, random_state=0)
     >>> table = SharedTable(data.X, leaf_depths=[1, 2, 3])
     >>> models = [MetaAP(max_depth=3, leaf_depth=depth).fit(table, data.y) for depth in (1, 2, 3)]
     >>> [model.n_leaves_ for model in models]
-    [8, 6, 6]
+    [5, 4, 4]
     """
 
     def __init__(self, X: Any, leaf_depths: Iterable[int | None] = ()):

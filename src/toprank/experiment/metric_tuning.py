@@ -133,10 +133,10 @@ def tune_mlfp(
     >>> from toprank import MLFP
     >>> from toprank.datasets import make_audit
     >>> from toprank.experiment import tune_mlfp
-    >>> data = make_audit(500, random_state=0)
-    >>> tuned = tune_mlfp(MLFP(), data.X, data.y, n_calls=5, cv=3)
+    >>> data = make_audit(300, positive_rate=0.1, random_state=0)
+    >>> tuned = tune_mlfp(MLFP(), data.X, data.y, n_calls=3, cv=2)
     >>> len(tuned.tried), tuned.score == max(score for _, _, score in tuned.tried)
-    (5, True)
+    (3, True)
     >>> model = tuned.model.fit(data.X, data.y)
     """
     if not isinstance(model, MLFP):

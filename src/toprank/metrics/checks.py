@@ -127,7 +127,9 @@ def _distinct_numbers(labels: NDArray[Any], caller: str) -> list[Any]:
     low, high = labels.min(), labels.max()
     other = labels[(labels != low) & (labels != high)]
     found = [low, high] if low != high else [low]
-    return sorted(label.item() for label in [*found, *np.unique(other[:1000])])
+    if len(other):
+        found += [*np.unique(other[:1000])]
+    return sorted(label.item() for label in found)
 
 
 def _distinct_objects(labels: NDArray[Any], caller: str) -> list[Any]:

@@ -10,6 +10,7 @@ import textwrap
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from toprank.words.visible import visible
@@ -120,11 +121,14 @@ def new_figure(size: tuple[float, float]) -> Figure:
 
     pyplot does not know it: it is never shown automatically, and is freed with the last reference.
     """
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
     from matplotlib.layout_engine import ConstrainedLayoutEngine
 
     layout = ConstrainedLayoutEngine(w_pad=0.09, h_pad=0.07)
-    return Figure(figsize=size, dpi=RESOLUTION, layout=layout, facecolor="white")
+    figure = Figure(figsize=size, dpi=RESOLUTION, layout=layout, facecolor="white")
+    FigureCanvasAgg(figure)  # it keeps what measures texts, which the default canvas makes anew for each of them
+    return figure
 
 
 def dress_axes(ax: Axes, *, grid: Any = "both") -> None:
@@ -176,7 +180,8 @@ def wrap(figure: Figure, text: str, width: float, size: float, weight: str = "no
     """The text in as few lines of at most `width` inches as possible, of similar length."""
     text = visible(text)
     lines, letters = [text], len(text)
-    while letters > 10 and text_width(figure, lines, size, weight) > width:
+    width_of = cache(lambda line: text_width(figure, [line], size, weight))  # most lines come back many times
+    while letters > 10 and max(map(width_of, lines)) > width:
         letters -= 1
         lines = textwrap.wrap(text, letters)
     shorter = lines

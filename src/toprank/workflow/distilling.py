@@ -189,10 +189,10 @@ def distill(
     --------
     >>> from toprank import MetaAP, MetaAPForest, distill
     >>> from toprank.datasets import make_audit
-    >>> data = make_audit(3000, random_state=0)
-    >>> found = distill(MetaAPForest(n_estimators=20, random_state=0), MetaAP(max_depth=3), data.X, data.y, cv=3)
+    >>> data = make_audit(1000, random_state=0)
+    >>> found = distill(MetaAPForest(n_estimators=5, random_state=0), MetaAP(max_depth=3), data.X, data.y, cv=3)
     >>> found.n_test, found.student.n_leaves_ <= 8, 0 <= found.fidelity <= 1
-    (750, True, True)
+    (250, True, True)
     """
     limits = {"teacher_share": teacher_share, "new_rows": new_rows, "new_weight": new_weight}
     _check(teacher, student, limits, X_test, y_test, sample_weight_test)

@@ -178,7 +178,7 @@ def test_as_many_new_cases_are_alerts_as_the_budget_says():
     rng = np.random.default_rng(0)
     X = rng.normal(size=(6000, 8))
     y = X[:, 0] + X[:, 1] + 2 * rng.normal(size=6000) > 5
-    model = SGBAP(cv=3, budget=0.03, n_estimators=60, random_state=0).fit(X[:3000], y[:3000])
+    model = SGBAP(cv=3, blend=0.8, budget=0.03, n_estimators=40, random_state=0).fit(X[:3000], y[:3000])
     assert 50 <= np.sum(model.predict(X[3000:]) == 1) <= 135  # 90 of 3,000
 
 
@@ -491,18 +491,20 @@ def test_bad_settings_are_refused(audit):
         SGBAP(device="tpu").fit(audit.X, audit.y)
 
 
-@pytest.mark.parametrize("seed", [0, 3])
+@pytest.mark.parametrize("seed", [0, 2])  # it pays in the first table alone, and clearly
 def test_folds_choose_whether_the_surrogate_pays(seed):
-    data, settings = make_audit(1500, random_state=seed), {"max_depth": 6, "n_estimators": 80, "warm_up": 10}
+    data = make_audit(1500, random_state=seed)
+    settings = {"max_depth": 3, "n_estimators": 30, "warm_up": 5, "learning_rate": 0.2, "cv": 2}
     fits = {blend: SGBAP(blend=blend, **settings).fit(data.X, data.y) for blend in (0.8, 0.0, "auto")}
     best = {blend: model.learning_curve_["average_precision"].max() for blend, model in fits.items()}
     chosen = 0.0 if best[0.0] >= best[0.8] else 0.8
-    assert fits["auto"].blend_ == (chosen if fits["auto"].n_rounds_ > 10 else 0.0)
+    assert fits["auto"].n_rounds_ > 5
+    assert fits["auto"].blend_ == chosen
     assert best["auto"] == max(best[0.0], best[0.8])
     assert np.array_equal(fits["auto"].decision_function(data.X), fits[chosen].decision_function(data.X))
 
 
-STEEP = {"n_estimators": 60, "learning_rate": 0.3, "random_state": 0}
+STEEP = {"n_estimators": 30, "learning_rate": 0.3, "cv": 2, "random_state": 0}
 """Enough for trees of one condition to show what they can do."""
 
 
@@ -542,10 +544,9 @@ def test_few_positives_do_not_choose_the_depth(capsys, n_positives, weight, n_pa
 
 def test_an_interrupted_third_pass_leaves_the_best_of_the_others(monkeypatch):
     X, y = rows_that_add_up(1500, works_together=False)
-    settings = {"cv": 2, **STEEP}
-    assert SGBAP(**settings).fit(X, y).max_depth_ == 1
-    expected = SGBAP(max_depth=6, **settings).fit(X, y)
-    StopsAfter(monkeypatch, 2 * 2 * 60 + 2)
+    assert SGBAP(**STEEP).fit(X, y).max_depth_ == 1
+    expected = SGBAP(max_depth=6, **STEEP).fit(X, y)
+    StopsAfter(monkeypatch, 2 * STEEP["cv"] * STEEP["n_estimators"] + 2)
     with pytest.warns(UserWarning, match="interrupted before all settings were tried"):
-        model = SGBAP(on_interrupt="keep", **settings).fit(X, y)
+        model = SGBAP(on_interrupt="keep", **STEEP).fit(X, y)
     assert (model.max_depth_, model._json) == (6, expected._json)

@@ -25,7 +25,7 @@ SMALL = CostOptimalCurve(TAOTree(max_depth=2), cv=3, cost_factor=3.0, depths=Non
 
 @pytest.fixture(scope="module", params=["numbers and categories", "weights", "single columns"])
 def case(request):
-    X, y = make_cases(400)
+    X, y = make_cases(250)
     weight = np.random.default_rng(0).integers(1, 4, len(y)) / 4 if request.param == "weights" else None
     base = TAOTree(max_depth=2, split="axis" if request.param == "single columns" else "oblique", cv=0)
     model = clone(SMALL).set_params(base=base).fit(X, y, weight)

@@ -292,13 +292,13 @@ def test_what_pays_gains_more_than_half_a_standard_error():
 
 
 def test_fine_tuning_is_taken_where_folds_say_that_it_pays():
-    data = make_audit(3000, random_state=0)
-    model = Scorecard(fine_tune=True, alpha=30.0, random_state=0).fit(data.X, data.y)
+    data, how = make_audit(1500, random_state=0), {"alpha": 30.0, "cv": 3, "max_features": 6, "random_state": 0}
+    model = Scorecard(fine_tune=True, **how).fit(data.X, data.y)
     tuned, plain = model.cv_results_["mean_test_score"]
     assert model.cv_results_["fine_tuned"].tolist() == [1.0, 0.0]
     assert tuned != plain
     assert model.is_fine_tuned_ <= (tuned > plain)
-    without = Scorecard(alpha=30.0, random_state=0).fit(data.X, data.y)
+    without = Scorecard(**how).fit(data.X, data.y)
     is_same = np.array_equal(model.decision_function(data.X), without.decision_function(data.X))
     assert is_same != model.is_fine_tuned_
     assert not Scorecard(fine_tune=True, cv=0).fit(data.X, data.y).is_fine_tuned_

@@ -216,8 +216,8 @@ class CostOptimalCurve(CurveRanker):
     --------
     >>> from toprank.datasets import make_audit
     >>> from toprank.rankers.curve.cost_curve import CostOptimalCurve
-    >>> data = make_audit(2000, random_state=0)
-    >>> curve = CostOptimalCurve(depths=[2], alphas=[3], cv=3).fit(data.X, data.y)
+    >>> data = make_audit(1000, random_state=0)
+    >>> curve = CostOptimalCurve(depths=[2], alphas=[3], cv=2).fit(data.X, data.y)
     >>> curve.path_[0].false_negatives, curve.path_[-1].false_positives
     (0.0, 0.0)
     >>> curve.select(max_fpr=0.1).false_positive_rate.value <= 0.1

@@ -83,7 +83,7 @@ class LocalGammaKNN(NeighbourRanker):
     --------
     >>> from toprank import LocalGammaKNN
     >>> from toprank.datasets import make_audit
-    >>> data = make_audit(2000, random_state=0)
+    >>> data = make_audit(600, random_state=0)
     >>> model = LocalGammaKNN(n_clusters=3, random_state=0).fit(data.X, data.y)
     >>> model.gammas_.shape
     (3,)

@@ -172,6 +172,7 @@ class RuleSearch:
         self.all_rows = np.arange(len(table), dtype=np.int32)
         self._values = np.zeros((len(table), 4), np.int64)
         self._known: Sequence[BinRule] = ()
+        self._priced: dict[tuple[int, bytes], tuple[int, float]] = {}  # the same sets come back all the time
 
     def expect(self, rate: np.ndarray, known: Sequence[BinRule] = ()) -> None:
         """Set the rate that the present model expects of each row, float64 (n,), and its rules, which are not new."""
@@ -250,14 +251,21 @@ class RuleSearch:
         """Price and number of conditions."""
         total, count = 0.0, 0
         for f, mask in masks.items():
-            n, named = self._table.n_conditions(f, mask), int(mask[:-1].sum())
+            key = f, mask.tobytes()
+            if key not in self._priced:
+                self._priced[key] = self._price_of_one(f, mask)
+            n, extra = self._priced[key]
             count += n
             total += n * PRICE
-            if self._table.is_categorical[f]:
-                total += self._surcharge(f, named) if named <= MOST_NAMED else 0.0
-            elif mask[-1] and named:
-                total += PRICE_OF_MISSING
+            total += extra
         return total, count
+
+    def _price_of_one(self, feature: int, mask: np.ndarray) -> tuple[int, float]:
+        """Number of conditions that a set of codes takes, and what it costs more than as many thresholds."""
+        n, named = self._table.n_conditions(feature, mask), int(mask[:-1].sum())
+        if self._table.is_categorical[feature]:
+            return n, self._surcharge(feature, named) if named <= MOST_NAMED else 0.0
+        return n, PRICE_OF_MISSING if mask[-1] and named else 0.0
 
     def _extended(self, found: Candidates, feature: int, slot: int) -> BinRule:
         """The rule with one more condition, without its rows."""
