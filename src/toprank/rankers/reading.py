@@ -12,6 +12,7 @@ import numpy as np
 from narwhals.dependencies import is_polars_lazyframe
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_array, check_is_fitted, validate_data
+from threadpoolctl import threadpool_limits
 
 from toprank._core.threads import Threads
 from toprank.data.cases import Cases
@@ -58,11 +59,16 @@ class TableReader(BaseEstimator):
 
     @contextmanager
     def _fitting(self) -> Iterator[None]:
-        """Check parameters and drop all fitted attributes; those of a fit that fails, too."""
+        """Check parameters and drop all fitted attributes; those of a fit that fails, too.
+
+        Linear algebra keeps to one thread: matrices are small here, and several threads take longer than one to
+        multiply them, much longer on a busy machine. The order of sums does not depend on the machine either.
+        """
         self._validate_params()
         self._reset()
         try:
-            yield
+            with threadpool_limits(1, "blas"):
+                yield
         except BaseException:
             self._reset()
             raise

@@ -263,8 +263,7 @@ class Teacher:
         self, lesson: Lesson, tasks: Sequence[tuple[np.ndarray, list[np.ndarray]]], threads: Threads
     ) -> list[list[np.ndarray]]:
         """For each task fit on some rows and predict others; return the rates of each set of rows."""
-        with threadpool_limits(1, "blas"):  # once for all threads: each would restore what it found
-            return threads.run(lambda task: self._predict(lesson, *task), list(tasks))
+        return threads.run(lambda task: self._predict(lesson, *task), list(tasks))
 
     def _predict(self, lesson: Lesson, inside: np.ndarray, others: list[np.ndarray]) -> list[np.ndarray]:
         is_positive, weight = lesson.is_positive[inside], lesson.weight[inside]
