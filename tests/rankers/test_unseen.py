@@ -61,6 +61,30 @@ def test_equal_rows_of_a_class_are_never_on_both_sides():
             assert not inside & outside
 
 
+def test_very_common_rows_are_spread_over_all_folds():
+    X, is_positive = table(1000)
+    common = np.flatnonzero(~is_positive)[:300]
+    X[common] = X[common[0]]
+    folds = held_out_folds(data_of(X, is_positive), 5, None)
+    assert [np.isin(common, fold.held_out).sum() for fold in folds] == [60] * 5
+    sizes = [(~is_positive[fold.held_out]).sum() for fold in folds]  # the others are spread as evenly as ever
+    assert max(sizes) - min(sizes) <= 2
+    weighted = held_out_folds(
+        data_of(X, is_positive, np.where(np.isin(np.arange(1000), common[:150]), 2.0, 1.0)), 5, None
+    )
+    assert max(abs(fold.weight[fold.held_out].sum() - 230) for fold in weighted) <= 3
+
+
+def test_very_common_rows_have_their_own_rate():
+    """The folds that held all of them out at once said nothing about them: four times their rate was claimed."""
+    rng = np.random.default_rng(0)
+    X, is_positive = rng.normal(size=(3000, 3)), np.arange(3000) < 90
+    X[is_positive, 0] += 1.5
+    X[90:1000], X[:3] = 2.0, 2.0  # equal rows, three of which are positive
+    rate = MetaAP().fit(X, is_positive).predict_proba(np.full((1, 3), 2.0))[0, 1]
+    assert rate == pytest.approx(3 / 913, abs=0.003)
+
+
 def test_in_folds_weight_two_is_the_row_twice():
     X, is_positive = table(200)
     weight = np.random.default_rng(1).integers(0, 4, 200)

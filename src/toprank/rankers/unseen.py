@@ -21,6 +21,10 @@ FOLD_ROWS = 100_000
 the model itself is fitted on the whole table."""
 
 
+COMMON_ROWS, COMMON_SHARE = 100, 0.05
+"""Equal rows of a class that are at least so many, and at least this share of the class, are dealt out one by one. New
+cases will equal them, too, and a model of folds that sees none of them misplaces them all."""
+
 OUT_OF_BAG = "out of bag"
 """How bootstrap cases were scored, in words: by the trees that did not draw them."""
 
@@ -135,9 +139,9 @@ def held_out_folds(data: Cases, cv: Any, random_state: Any, n_rows: int = FOLD_R
     """Return folds with both classes on both sides; none for cv=0, or if a class is too small.
 
     With a number of folds (None: 5), the fold of a row depends on its content, not its position: row order changes
-    nothing, weight 2 is the row twice, and equal rows of a class are never on both sides. Nor are the rows of a group,
-    whose fold depends on the group alone. Folds are stratified. They use at most `n_rows` rows (`sample_cases`), but
-    all with a splitter, which gets the groups, or given splits.
+    nothing, weight 2 is the row twice, and equal rows of a class are never on both sides, unless they are very common
+    (`COMMON_ROWS`). Nor are the rows of a group, whose fold depends on the group alone. Folds are stratified. They use
+    at most `n_rows` rows (`sample_cases`), but all with a splitter, which gets the groups, or given splits.
     """
     if not has_folds(cv):
         return []
@@ -161,7 +165,7 @@ def _deal_out(data: Cases, rows: np.ndarray, n_folds: int, seed: int) -> np.ndar
     """Return the fold of each row, int (n,); empty if there are fewer than two kinds of positives or of negatives.
 
     Equal rows of a class are of one kind; with groups, all rows of a group. Groups with positives are dealt out by
-    their positives, the others by their rows.
+    their positives, the others by their rows. The rows of a very common kind are spread over all folds.
     """
     fold = np.zeros(len(rows), np.int64)
     is_positive = data.is_positive[rows]
@@ -178,17 +182,35 @@ def _deal_out(data: Cases, rows: np.ndarray, n_folds: int, seed: int) -> np.ndar
         cases = np.where(has_positive & ~is_positive, 0, cases)
         is_positive = has_positive
     for of_class in (is_positive, ~is_positive):
-        distinct, which = np.unique(hashes[of_class], return_inverse=True)
+        distinct, which, n_rows = np.unique(hashes[of_class], return_inverse=True, return_counts=True)
         if len(distinct) == 0:  # every group has a positive
             continue
         # Integers below 2**53 as float64 are exact, so that neither row order nor copies change the sums.
-        count = np.bincount(which, cases[of_class])
-        middle = np.cumsum(count) - count / 2
-        place = np.minimum(middle * n_folds / count.sum(), n_folds - 1).astype(np.int64)
-        if len(np.unique(place)) < n_folds:  # some rows are very common: deal out one kind after the other
+        own = cases[of_class]
+        count = np.bincount(which, own)
+        is_common = (n_rows >= COMMON_ROWS) & (count >= COMMON_SHARE * count.sum()) & (data.groups is None)
+        place = _in_turn(np.where(is_common, 0, count), n_folds)
+        if len(np.unique(place[~is_common])) < n_folds:  # a few kinds are most of the class: one after the other
             place = np.arange(len(distinct)) % n_folds
-        fold[of_class] = place[which]
+        of_rows = place[which]
+        for kind in np.flatnonzero(is_common):
+            copies = np.flatnonzero(which == kind)
+            copies = copies[np.argsort(own[copies], kind="stable")]
+            of_rows[copies] = _in_turn(own[copies], n_folds)
+        fold[of_class] = of_rows
     return fold
+
+
+def _in_turn(count: np.ndarray, n_folds: int) -> np.ndarray:
+    """Fold of each item: runs of items with about the same sum of counts.
+
+    Examples
+    --------
+    >>> _in_turn(np.array([2, 2, 4, 1, 1]), 2).tolist()
+    [0, 0, 1, 1, 1]
+    """
+    middle = np.cumsum(count) - count / 2
+    return np.minimum(middle * n_folds / max(1, count.sum()), n_folds - 1).astype(np.int64)
 
 
 def _dense_codes(X: np.ndarray, is_categorical: np.ndarray) -> np.ndarray:
