@@ -1,6 +1,5 @@
 import sys
 import time
-import time
 
 import numpy as np
 import polars as pl

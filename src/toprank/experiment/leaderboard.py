@@ -288,7 +288,7 @@ class Leaderboard:
         return text
 
     def price_of_reading(self) -> list[str]:
-        """What each readable model that no smaller one beats costs against the best black box tried, in words, best first."""
+        """Cost of each readable model that no smaller one beats, against the best black box tried; best first."""
         boxes = [entry for entry in self.entries if not entry.is_readable]
         readable = [entry for entry in self.entries if entry.is_readable and entry.size is not None]
         if not boxes or not readable:

@@ -61,7 +61,7 @@ class Progress:
 
     @property
     def seconds_left(self) -> float:
-        """Estimated seconds left at the present speed, at most until the deadline; infinite before any trial is done."""
+        """Estimated seconds left at the present speed, or until the deadline; infinite before any trial is done."""
         if not self.n_run:
             return float("inf")
         now = time.monotonic()
