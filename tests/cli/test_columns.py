@@ -86,6 +86,8 @@ def test_a_table_where_no_column_varies_gets_a_note(tmp_path, model, n):
     done = run("fit", history, "--label", "fraud", "--model", model, "-o", tmp_path / "m.toprank")
     assert done.code == 0, done.err
     assert done.err.startswith("Note: No column varies ('a', 'b'), so every case gets the same score")
+    listed = run("topk", tmp_path / "m.toprank", history, "--k", 5).out
+    assert "fewer" not in " ".join(f"{done.out} {listed}".split())
     assert len(set(toprank.load(tmp_path / "m.toprank").decision_function(pl.read_csv(history)))) == 1
     history = write_cases(tmp_path / "h.csv", "a,b,fraud", [f"{i % 2},x,{int(i % 6 == 0)}" for i in range(n)])
     assert "varies" not in run("fit", history, "--label", "fraud", "--model", model, "-o", tmp_path / "m.toprank").err

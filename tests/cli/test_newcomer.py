@@ -221,6 +221,8 @@ def test_a_single_positive_has_no_hit_rate_and_one_training_rate(tmp_path):
     assert rate[2] == why
     assert f" 1 7 {rate[1]} " in listed
     assert "too few" not in run(*fitted, "--cv", 0).out
+    write_cases(history, "x,fraud", [f"{i * 37 % 60 / 4},{int(i == 7)}" for i in range(4000)])
+    assert re.search(r"a random\s+order has 0\.0003\n", run(*fitted).out)
 
 
 def test_describe_shows_codes_as_written(tmp_path):

@@ -17,7 +17,7 @@ from rich.text import Text
 
 from toprank.register import entry_of
 from toprank.words.counts import count, plural
-from toprank.words.numbers import hit_rate_text
+from toprank.words.numbers import hit_rate_text, three_decimals
 from toprank.words.visible import visible
 from toprank.words.wrapping import GLUE, wrapped
 
@@ -193,7 +193,8 @@ def flagged_row(info: dict[str, Any], *, is_chosen: bool = False) -> tuple[str, 
 
     figures, budget = info["figures"], info["parameters"].get("budget")
     if not is_chosen and (budget is not None or not entry_of(info["class"]).labels):
-        return "budget", budget_text(Cutoff.from_dict(info["cutoff"])).removeprefix("budget ")
+        base_rate = figures["n_positives"] / figures["n_cases"]
+        return "budget", budget_text(Cutoff.from_dict(info["cutoff"]), base_rate=base_rate).removeprefix("budget ")
     text = ""
     if "n_fp" in figures:
         text = least_cost_text(figures["n_positives"], figures["n_fp"], figures["n_fn"])
@@ -304,7 +305,7 @@ def precision_text(rates: Any, base_rate: float) -> str:
     """Return the average precision of a model in words, and how it was estimated; empty if unknown."""
     if math.isnan(rates.average_precision):
         return ""
-    return f"{rates.average_precision:.3f} {judged_on(rates)}; a random order has {base_rate:.3f}"
+    return f"{rates.average_precision:.3f} {judged_on(rates)}; a random order has {three_decimals(base_rate)}"
 
 
 def judged_on(rates: Any) -> str:
@@ -466,7 +467,8 @@ def chance_facts(judged: dict[str, Any]) -> list[tuple[str, str]]:
     """Return the line below an average precision that a random order often has."""
     if not judged["is_near_chance"]:
         return []
-    few = f"With so few positives, 5 % of random orders have more than {judged['random_order_limit']:.3f}: {TOO_FEW}"
+    limit = three_decimals(judged["random_order_limit"])
+    few = f"With so few positives, 5 % of random orders have more than {limit}: {TOO_FEW}"
     return [("", few if judged["has_few_positives"] else NEAR_CHANCE)]
 
 

@@ -68,6 +68,19 @@ def percent_text(share: float) -> str:
     return f"{number_text(100 * share, 2 if share < 0.01 else 3)} %"
 
 
+def three_decimals(share: float) -> str:
+    """Return a share of 0 to 1 with three decimals, such as an average precision; a small one is not called zero.
+
+    Examples
+    --------
+    >>> three_decimals(0.0974), three_decimals(1 / 8000), three_decimals(3e-6), three_decimals(0.0)
+    ('0.097', '0.0001', '< 0.0001', '0.000')
+    """
+    if 0 < share < 0.0005:
+        return f"{share:.4f}" if share >= 0.00005 else "< 0.0001"
+    return f"{share:.3f}"
+
+
 def hit_rate_text(rate: float, shown: Callable[[float], str] = percent_text, *, is_for_new_cases: bool = True) -> str:
     """Return a hit rate as `shown` writes shares; an estimate for new cases is never certain, a training rate may be.
 
