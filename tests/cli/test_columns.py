@@ -122,7 +122,7 @@ def test_cells_that_cannot_be_read_get_a_note(fitted):
     new = write_cases(folder / "odd.csv", HEADER, [line.replace("EUR", "USD") for line in lines(3)])
     done = run("topk", folder / "m.toprank", new, "--k", 1)
     assert done.code == 0
-    assert "Column 'amount' is read as numbers, but 3 cells hold none" in done.err
+    assert "Column 'amount' is read as numbers, but 3 cells are not written as 1,234.56 EUR, such" in done.err
 
 
 def test_all_missing_columns_are_named_at_once(fitted):

@@ -269,7 +269,7 @@ def hits_text(alerts: polars.DataFrame, ranker: Any) -> str:
     rates: HitRates = ranker.rates_
     if not rates.is_for_new_cases:
         mean, why = float(alerts["training_rate"].to_numpy().mean()), why_no_rates(ranker)
-        hits = fewer_text(mean, ranker.base_rate_)
-        return f"the training rate of such cases is {percent(mean)}; {hits}{f': {why}' if why else ''}"
+        told = f"the training rate of such cases is {percent(mean)}; {fewer_text(mean, ranker.base_rate_)}"
+        return f"{told}: {why}" if why else told
     hits, low, high = (alerts.height * rate for rate in rates.of_group(alerts["score"].to_numpy()))
     return f"expect {hits_in_words(hits)} among them ({low:,.0f} to {high:,.0f}), {rates_source(rates)}"

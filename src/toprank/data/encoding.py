@@ -15,7 +15,7 @@ import narwhals as nw
 import numpy as np
 
 from toprank.data.dates import NAMES, ORDERS, days_of_series, days_of_values, part_codes, read_dates
-from toprank.data.number_text import NEARLY_ALL, NumberForm, numbers_of
+from toprank.data.number_text import NEARLY_ALL, NumberForm, commonest_form, numbers_of
 from toprank.data.table import Coded, Table, is_missing, kind_of_value, kind_of_values
 from toprank.errors import InputError, InputTypeError, warn_caller
 from toprank.tree.columns import NUMBER_FORMS, TEXT_FORMS, Column
@@ -289,7 +289,7 @@ def _number_text(table: Table, i: int, column: Column) -> np.ndarray:
         return _numbers(table, i, column)
     trained = NumberForm.from_column(column)
     forms = [trained, *(NumberForm(mark, trained.unit) for mark in NUMBER_FORMS if mark != trained.form)]
-    readings = {f"as {form.form} {form.unit}".rstrip(): partial(_read_numbers, table, i, form) for form in forms}
+    readings = {_as_form(form): partial(_read_numbers, table, i, form) for form in forms}
     return coded.mapped(_read_text(column, coded, readings, "numbers"))
 
 
@@ -340,6 +340,8 @@ def _read_text(column: Column, coded: Coded, readings: Mapping[str, Callable[[],
     values = read()
     if _has_unread(coded, values):
         unread = _Unread.from_readings(coded, values, [read_other() for _, read_other in others])
+        if what == "numbers" and not unread.is_other.any():
+            unread, others = _in_any_form(coded, values, unread) or (unread, others)
         is_suspect = unread.is_changed or (_had_values(column) and unread.are_most)
         if is_suspect and unread.n_cells >= CHECKED_ROWS:
             fitting = " or ".join(others[place][0] for place in unread.fitting)
@@ -393,6 +395,26 @@ class _Unread(NamedTuple):
         n_cells, n_unread = int(coded.counts[is_known].sum()), int(coded.counts[is_unread].sum())
         are_most = 2 * n_unread > n_cells and 2 * int(is_unread.sum()) > int(is_known.sum())
         return cls(is_unread, is_other, fitting, bool(is_other.any()) and is_changed, are_most, n_cells)
+
+
+def _in_any_form(
+    coded: Coded, values: np.ndarray, unread: _Unread
+) -> tuple[_Unread, list[tuple[str, Callable[[], np.ndarray]]]] | None:
+    """The same with the unread numbers of another unit, or without one, marked as such, and their format; or None.
+
+    Without the unit they would mean something else, but no cell that is read would: the column is not `is_changed`.
+    """
+    best = commonest_form([coded.distinct[place] for place in np.flatnonzero(unread.is_unread).tolist()])
+    if best is None:
+        return None
+    found = np.array(numbers_of(coded.distinct, best[0]), np.float64)
+    in_form = _Unread.from_readings(coded, values, [found])._replace(is_changed=unread.is_changed)
+    return in_form, [(_as_form(best[0]), lambda: found)]
+
+
+def _as_form(form: NumberForm) -> str:
+    """A format of numbers in words: as 1,234.56 EUR."""
+    return f"as {form.form} {form.unit}".rstrip()
 
 
 def _commonest(coded: Coded, among: np.ndarray) -> str:
