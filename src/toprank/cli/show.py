@@ -17,7 +17,7 @@ from rich.text import Text
 
 from toprank.register import entry_of
 from toprank.words.counts import count, plural
-from toprank.words.numbers import hit_rate_text, three_decimals
+from toprank.words.numbers import hit_rate_text, three_decimals, value_text
 from toprank.words.visible import visible
 from toprank.words.wrapping import GLUE, wrapped
 
@@ -395,7 +395,7 @@ def _alert_cells(
     rate = alert["hit_rate" if is_for_new_cases else "training_rate"]
     cells += [hit_rate_text(rate, percent, is_for_new_cases=is_for_new_cases), times(alert["lift"])]
     if amount:
-        cells.append("" if alert[amount] is None else f"{alert[amount]:,.0f}")
+        cells.append("" if alert[amount] is None else value_text(round(alert[amount])))
     if outcome:
         cells.append(Text("hit", style="green") if alert[outcome] else Text("-", style="dim"))
     if has_reasons:
@@ -424,7 +424,7 @@ def carried_text(value: Any) -> str:
     """Return a value of a user's column; whole numbers unchanged, as they may be ids or years."""
     if value is None:
         return ""
-    return f"{value:,.10g}" if isinstance(value, float) else visible(str(value), one_line=True)
+    return value_text(value, 10) if isinstance(value, float) else visible(str(value), one_line=True)
 
 
 def table_rows(table: dict[str, list[Any]]) -> list[dict[str, Any]]:

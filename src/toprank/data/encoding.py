@@ -20,7 +20,7 @@ from toprank.data.table import Coded, Table, is_missing, kind_of_value, kind_of_
 from toprank.errors import InputError, InputTypeError, warn_caller
 from toprank.tree.columns import NUMBER_FORMS, TEXT_FORMS, Column
 from toprank.words.counts import plural
-from toprank.words.numbers import number_text
+from toprank.words.numbers import value_text
 from toprank.words.visible import quoted
 
 CHECKED_ROWS, MOSTLY_MISSING = 10, 0.5
@@ -131,9 +131,9 @@ def _warn_of_other_scales(columns: Sequence[Column], matrix: np.ndarray) -> None
         is_larger = abs(middle) >= SHIFT_FACTOR * max(abs(usual.low), abs(usual.high))
         if is_larger or abs(usual.value) >= SHIFT_FACTOR * abs(middle):
             warn_caller(
-                f"Column {column.name!r} has other values than in training: its median is {number_text(middle)}, in "
-                f"training it was {number_text(usual.value)}, and most values were from {number_text(usual.low)} to "
-                f"{number_text(usual.high)}. Hint: has its unit or its decimal mark changed?"
+                f"Column {column.name!r} has other values than in training: its median is {value_text(middle)}, in "
+                f"training it was {value_text(usual.value)}, and most values were from {value_text(usual.low)} to "
+                f"{value_text(usual.high)}. Hint: has its unit or its decimal mark changed?"
             )
 
 

@@ -12,6 +12,9 @@ DIGITS = 4
 EXACT_DIGITS = 17
 """Digits that represent any float exactly."""
 
+PLAIN = 10_000
+"""Values of columns below this, in conditions too, have no thousands separator: they may be years. Counts have one."""
+
 NOISE_FREE = Context(prec=12)
 """0.7999999999999999 is shown as 0.8: rounding errors of an addition are not worth showing."""
 
@@ -61,6 +64,17 @@ def number_text(value: float, digits: int = DIGITS) -> str:
     ('1,234,568', '0.1235', '12')
     """
     return decimal_text(rounded(value, digits))
+
+
+def value_text(value: float, digits: int = DIGITS) -> str:
+    """Return a value of a column as readable text, as conditions have it: thousands separators only from `PLAIN` on.
+
+    Examples
+    --------
+    >>> value_text(2024.0), value_text(1848.25), value_text(12345.6)
+    ('2024', '1848', '12,346')
+    """
+    return decimal_text(rounded(value, digits), PLAIN)
 
 
 def percent_text(share: float) -> str:
