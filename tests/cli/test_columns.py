@@ -1,6 +1,7 @@
 """Roles of columns on the command line: notes, `describe`, and scoring that reads the same text again."""
 
 import json
+import re
 
 import polars as pl
 import pytest
@@ -41,6 +42,11 @@ def test_fit_notes_what_is_left_out_and_what_is_read(fitted):
     assert "'opened' (date, day first), 'amount' (number written as text (EUR): '0.50 EUR' = 0.5)" in done.err
 
 
+def test_describe_shows_the_beginning_of_free_text(fitted):
+    told = run("describe", fitted[0] / "history.csv").out
+    assert re.search(r"\n  remark .* free text: the letter .*\.\.\.\n  version ", told)
+
+
 def test_describe_says_what_was_done_to_each_column(fitted):
     folder, _ = fitted
     done = run("describe", folder / "m.toprank", "--all")
@@ -63,9 +69,9 @@ def test_describe_of_a_table_says_what_fit_makes_of_each_column(fitted):
     assert kinds | {"fraud": "label"} == {name: columns[name]["kind"] for name in [*kinds, "fraud"]}
     assert columns["opened"]["values"] == "2019-01-01 to 2023-12-28"
     assert columns["opened"]["note"] == "date, day first; with its month and weekday"
-    assert columns["amount"]["values"] == "0.5 to 1,990, median 995.5"
+    assert columns["amount"]["values"] == "0.5 to 1990, median 995.5"
     out = " ".join(run("describe", folder / "history.csv", "--label", "fraud").out.split())
-    assert "amount number - 200 0.5 to 1,990, median 995.5; number written as text (EUR)" in out
+    assert "amount number - 200 0.5 to 1990, median 995.5; number written as text (EUR)" in out
     assert "case_id left out - 200 identifier: C0000, C0001" in out
     assert "version left out - 1 constant: always v1" in out
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import textwrap
 import zipfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -43,6 +44,9 @@ if TYPE_CHECKING:
     import polars
 
 CLASS_RULES_SHOWN = 16
+FREE_TEXT_SHOWN = 38
+"""Characters of a column of free text, so that it takes one line."""
+
 CATEGORIES_SHOWN = 6
 OF_TRAINING = ", with figures on the training cases"
 UNTOLD = ("pos_label", "n_jobs", "random_state", "verbose")
@@ -386,10 +390,13 @@ def _describe_table(
 
 
 def _with_note(column: dict[str, Any]) -> str:
-    """Return the values of a column with why it is left out, or how it is read."""
+    """Return the values of a column with why it is left out, or how it is read; of free text only the beginning."""
+    from toprank.data.column_roles import FREE_TEXT
+
     note, values = column["note"], column["values"]
     if column["kind"] == "left out":
-        return f"{note}: {values}"
+        text = textwrap.shorten(values, FREE_TEXT_SHOWN, placeholder="...") if note == FREE_TEXT else values
+        return f"{note}: {text}"
     return f"{values}; {note}" if note else str(values)
 
 
