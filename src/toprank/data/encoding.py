@@ -60,6 +60,33 @@ class ChangedColumnWarning(UserWarning):
         return f"{fault}. {effect} Hint: {hint}."
 
 
+class UnreadCellsWarning(UserWarning):
+    """Cells of a column hold no number or date, and count as missing.
+
+    Attributes
+    ----------
+    cells : str
+        Column, number of cells and an example, for a caller who says it of several columns at once.
+    """
+
+    def __init__(self, column: str, what: str, n: int, example: str) -> None:
+        super().__init__(column, what, n, example)  # so that it can be pickled, as workers do
+        self.cells = f"{column!r} ({n:,}, such as {quoted(example)})"
+
+    def __str__(self) -> str:
+        column, what, n, example = self.args
+        fault = f"{'holds' if n == 1 else 'hold'} none, such as {quoted(example)}"
+        return _unread_text(column, what, n, fault, "fix such cells, or leave them empty")
+
+
+def _unread_text(column: str, what: str, n: int, fault: str, hint: str) -> str:
+    """What is wrong with some cells of a column, in words."""
+    return (
+        f"Column {column!r} is read as {what}, but {plural(n, 'cell')} {fault}; "
+        f"{'it counts' if n == 1 else 'they count'} as missing. Hint: {hint}."
+    )
+
+
 def encode(table: Table, columns: Sequence[Column]) -> np.ndarray:
     """Float matrix of a table: NaN = missing, unseen category, or unreadable cell.
 
@@ -458,15 +485,11 @@ def _warn_of_unread(
     """Warn of texts that hold no number or date, or hold it in another format than in training."""
     n = int(coded.counts[is_unread].sum())
     if is_other is None or not is_other.any():
-        shown, fault = is_unread, f"{'holds' if n == 1 else 'hold'} none"
-        hint = "fix such cells, or leave them empty"
-    else:
-        shown, fault = is_other, f"{'is' if n == 1 else 'are'} not written {trained}"
-        hint = f"write them {'as in training' if column.form in TEXT_FORMS else trained}"
-    warn_caller(
-        f"Column {column.input_name!r} is read as {what}, but {plural(n, 'cell')} {fault}, such as "
-        f"{quoted(_commonest(coded, shown))}; {'it counts' if n == 1 else 'they count'} as missing. Hint: {hint}."
-    )
+        warn_caller(UnreadCellsWarning(column.input_name, what, n, _commonest(coded, is_unread)))
+        return
+    hint = f"write them {'as in training' if column.form in TEXT_FORMS else trained}"
+    fault = f"{'is' if n == 1 else 'are'} not written {trained}, such as {quoted(_commonest(coded, is_other))}"
+    warn_caller(_unread_text(column.input_name, what, n, fault, hint))
 
 
 def _part_of_date(column: Column, days: np.ndarray) -> np.ndarray:
