@@ -89,8 +89,8 @@ def strengths_text(alerts: Sequence[dict[str, Any]], rates: Any) -> str:
         return ""
     shown = factor(next((strength for strength in known if strength < LARGEST_FACTOR), known[0]))
     by = f"{shown[1:-1]} or more" if shown.endswith("+") else shown[1:]
-    limit = "at most what the hit rate supports" if rates.is_for_new_cases else "in training"
-    return f"{shown} before a reason: it multiplies the odds of a hit by {by}, {limit}."
+    limit = "scaled to fit the hit rate" if rates.is_for_new_cases else "as in training"
+    return f"{shown} before a reason: it makes the odds of a hit {by} times as high, {limit}."
 
 
 def why_no_rates(model: Any) -> str:
