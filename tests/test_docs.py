@@ -116,8 +116,8 @@ def test_examples_of_neighbours_run(capsys):
     for block in blocks("docs/neighbours.md"):
         exec(compile(block, "docs/neighbours.md", "exec"), names)
     printed = capsys.readouterr().out
-    assert printed.startswith("near known positive row ")
-    assert "nearest known negatives:" in printed
+    assert printed.startswith("near known positive, training row ")
+    assert "nearest known negatives (rows of the training table, counted from 0):" in printed
 
 
 @pytest.mark.slow

@@ -68,10 +68,21 @@ class Cutoff:
         return n * self.hit_rate, n * self.hit_rate_low, n * self.hit_rate_high
 
 
-def budget_text(cutoff: Cutoff, *, is_default: bool = False) -> str:
+def fewer_text(training_rate: float, base_rate: float) -> str:
+    """What to expect of new cases where only a training rate is known: no fewer hits if it is that of all cases.
+
+    Examples
+    --------
+    >>> fewer_text(0.61, 0.05), fewer_text(0.05, 0.05)
+    ('expect fewer hits', 'as many as among all cases')
+    """
+    return "as many as among all cases" if math.isclose(training_rate, base_rate) else "expect fewer hits"
+
+
+def budget_text(cutoff: Cutoff, *, is_default: bool = False, base_rate: float = math.nan) -> str:
     """A budget in words: the cutoff, why it lets more or fewer cases through, and the expected hits.
 
-    `is_default`: no budget was given, so it is the number of positives.
+    `is_default`: no budget was given, so it is the number of positives. `base_rate`: the share of positives in training.
 
     Examples
     --------
@@ -99,7 +110,7 @@ def budget_text(cutoff: Cutoff, *, is_default: bool = False) -> str:
         among = plural(n_above, "new case") if n_above == k else "as many new cases"
         return f"{text}; expect {hits_in_words(hits)} in {among} ({round(low):,} to {round(high):,})"
     found = round(cutoff.training_rate * cutoff.n_above)
-    return f"{text}; in training {found:,} of {n_above:,} positive: expect fewer hits"
+    return f"{text}; in training {found:,} of {n_above:,} positive: {fewer_text(cutoff.training_rate, base_rate)}"
 
 
 def least_cost_text(n_positives: float, n_fp: float, n_fn: float) -> str:

@@ -279,6 +279,9 @@ def test_columns_when_scoring(folder, tmp_path):
         "Column 'amount' held numbers in training but holds text in new.csv: 'about 10' in row 11 (counted from 1). "
         "Hint: is it another column? Only a few words among numbers count as missing."
     )
+    lines = [line if i % 9 else line.replace("about 0", "n/a") for i, line in enumerate(lines)]
+    new = write_cases(tmp_path / "new.csv", lines=[line.replace("about ", "EUR ") for line in lines])
+    assert "holds numbers written as 1,234.56 EUR in new.csv: 'EUR 1' in row 2" in refused("topk", model, new)
     frame = pl.read_csv(folder / "history.csv").with_columns(sector=pl.lit(3), age=pl.col("age") > 5)
     frame.write_parquet(tmp_path / "new.parquet")
     assert "Column 'sector' held text in training but holds values of type Int32" in refused(

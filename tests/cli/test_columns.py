@@ -1,6 +1,7 @@
 """Roles of columns on the command line: notes, `describe`, and scoring that reads the same text again."""
 
 import json
+import re
 
 import polars as pl
 import pytest
@@ -41,6 +42,11 @@ def test_fit_notes_what_is_left_out_and_what_is_read(fitted):
     assert "'opened' (date, day first), 'amount' (number written as text (EUR): '0.50 EUR' = 0.5)" in done.err
 
 
+def test_describe_shows_the_beginning_of_free_text(fitted):
+    told = run("describe", fitted[0] / "history.csv").out
+    assert re.search(r"\n  remark .* free text: the letter .*\.\.\.\n  version ", told)
+
+
 def test_describe_says_what_was_done_to_each_column(fitted):
     folder, _ = fitted
     done = run("describe", folder / "m.toprank", "--all")
@@ -63,9 +69,9 @@ def test_describe_of_a_table_says_what_fit_makes_of_each_column(fitted):
     assert kinds | {"fraud": "label"} == {name: columns[name]["kind"] for name in [*kinds, "fraud"]}
     assert columns["opened"]["values"] == "2019-01-01 to 2023-12-28"
     assert columns["opened"]["note"] == "date, day first; with its month and weekday"
-    assert columns["amount"]["values"] == "0.5 to 1,990, median 995.5"
+    assert columns["amount"]["values"] == "0.5 to 1990, median 995.5"
     out = " ".join(run("describe", folder / "history.csv", "--label", "fraud").out.split())
-    assert "amount number - 200 0.5 to 1,990, median 995.5; number written as text (EUR)" in out
+    assert "amount number - 200 0.5 to 1990, median 995.5; number written as text (EUR)" in out
     assert "case_id left out - 200 identifier: C0000, C0001" in out
     assert "version left out - 1 constant: always v1" in out
 
@@ -86,6 +92,8 @@ def test_a_table_where_no_column_varies_gets_a_note(tmp_path, model, n):
     done = run("fit", history, "--label", "fraud", "--model", model, "-o", tmp_path / "m.toprank")
     assert done.code == 0, done.err
     assert done.err.startswith("Note: No column varies ('a', 'b'), so every case gets the same score")
+    listed = run("topk", tmp_path / "m.toprank", history, "--k", 5).out
+    assert "fewer" not in " ".join(f"{done.out} {listed}".split())
     assert len(set(toprank.load(tmp_path / "m.toprank").decision_function(pl.read_csv(history)))) == 1
     history = write_cases(tmp_path / "h.csv", "a,b,fraud", [f"{i % 2},x,{int(i % 6 == 0)}" for i in range(n)])
     assert "varies" not in run("fit", history, "--label", "fraud", "--model", model, "-o", tmp_path / "m.toprank").err
@@ -120,7 +128,7 @@ def test_cells_that_cannot_be_read_get_a_note(fitted):
     new = write_cases(folder / "odd.csv", HEADER, [line.replace("EUR", "USD") for line in lines(3)])
     done = run("topk", folder / "m.toprank", new, "--k", 1)
     assert done.code == 0
-    assert "Column 'amount' is read as numbers, but 3 cells hold none" in done.err
+    assert "Column 'amount' is read as numbers, but 3 cells are not written as 1,234.56 EUR, such" in done.err
 
 
 def test_all_missing_columns_are_named_at_once(fitted):

@@ -302,7 +302,7 @@ def test_models_that_are_not_tried_are_listed(capsys):
 def test_methods_without_time_are_listed_with_what_would_give_them_some(capsys):
     _print_left_out({"XGBoost": "not enough time", "CART": "not enough time: one split took 7 s"}, 2.5, [], Terminal())
     said = " ".join(capsys.readouterr().out.split())
-    assert said == "Left out no time left XGBoost, CART: --minutes 2.5 were used up; more fit in with --minutes 10"
+    assert said == "Left out no time left XGBoost, CART: --minutes 2.5 was not enough; more fit in with --minutes 10"
 
 
 @pytest.mark.parametrize(("behind", "words"), [

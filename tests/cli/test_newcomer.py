@@ -68,6 +68,16 @@ def test_one_case_with_a_word_is_scored_as_in_its_file(model, tmp_path):
     assert scores[1][0]["score"] == next(alert["score"] for alert in scores[0] if alert["row"] == 3)
 
 
+def test_words_among_the_numbers_of_several_columns_are_one_note(model, tmp_path):
+    both = pl.DataFrame(orient="row", schema=HEADER.split(","), data=[line.split(",") for line in case_lines()])
+    both[3, "staff"], both[0, "amount"], both[1, "amount"] = "?", "n/a", "n/a"
+    both.write_csv(tmp_path / "both.csv")
+    done = run("topk", model, tmp_path / "both.csv", "--k", 3)
+    assert done.err.startswith("Note: Cells that hold no number or date count as missing: ")
+    assert ("'amount' (2, such as 'n/a')" in done.err, "'staff' (1, such as '?')" in done.err) == (True, True)
+    assert done.err.count("Note: ") == 1
+
+
 def test_a_decimal_comma_is_shown_as_it_is_read_and_a_changed_mark_is_noted(tmp_path):
     rng = np.random.default_rng(0)
     share = rng.beta(2, 5, 400)
@@ -222,6 +232,8 @@ def test_a_single_positive_has_no_hit_rate_and_one_training_rate(tmp_path):
     assert rate[2] == why
     assert f" 1 7 {rate[1]} " in listed
     assert "too few" not in run(*fitted, "--cv", 0).out
+    write_cases(history, "x,fraud", [f"{i * 37 % 60 / 4},{int(i == 7)}" for i in range(4000)])
+    assert re.search(r"a random\s+order has 0\.0003\n", run(*fitted).out)
 
 
 def test_describe_shows_codes_as_written(tmp_path):

@@ -102,11 +102,13 @@ def test_distill_reports_and_writes_the_student(folder, tmp_path):
     said = " ".join(done.out.split())
     assert said.startswith("RankingTree taught by CostTree size ")
     assert "trained on 225 cases of history.csv judged on 75 cases held out of history.csv, " in said
-    assert re.search(r"fidelity \d[\d.]* % of the teacher's first 20 cases are among the student's", said)
+    assert re.search(r"fidelity \d[\d.]* % of the teacher's first 20 of these \d+ are among the student's", said)
     assert re.search(
         r"CostTree, the teacher \d\.\d{3} RankingTree, taught \d\.\d{3} RankingTree, as `toprank fit` makes it \d", said
     )
     assert re.search(r"The taught model is .* without a teacher \(95 % interval of the gain [+-]", said)
+    figures = done.out.partition("Average precision\n")[2].partition("\n\n")[0]
+    assert all(line.startswith("  ") for line in figures.splitlines())
     assert f"toprank topk {out} NEW_CASES.csv --k 20 --id case_id -o alerts.csv" in said
     student = toprank.load(out)
     assert (student.max_depth, student.budget, student.rates_.source) == (2, 20, "3-fold cross-validation")

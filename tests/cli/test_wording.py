@@ -328,11 +328,11 @@ TRAINING = HitRates(*ONE, 2.0, "training", 0.3, float("nan"))
 @pytest.mark.parametrize(
     ("strengths", "rates", "expected"),
     [
-        ([181.0, 2.14], NEW, "x2.1 before a reason: it multiplies the odds of a hit by 2.1, "
-         "at most what the hit rate supports."),
-        ([181.0, None], NEW, "x50+ before a reason: it multiplies the odds of a hit by 50 or more, "
-         "at most what the hit rate supports."),
-        ([3.0, 2.0], TRAINING, "x3.0 before a reason: it multiplies the odds of a hit by 3.0, in training."),
+        ([181.0, 2.14], NEW, "x2.1 before a reason: it makes the odds of a hit 2.1 times as high, "
+         "scaled to fit the hit rate."),
+        ([181.0, None], NEW, "x50+ before a reason: it makes the odds of a hit 50 or more times as high, "
+         "scaled to fit the hit rate."),
+        ([3.0, 2.0], TRAINING, "x3.0 before a reason: it makes the odds of a hit 3.0 times as high, as in training."),
         ([None, None], NEW, ""),
     ],
 )  # fmt: skip

@@ -63,8 +63,14 @@ def test_dates_with_the_year_first_are_read_whatever_the_order_in_training(form)
         (Column("c", form="1.234,56", unit="EUR"), amounts_as("."), "as 1.234,56 EUR in training.*as 1,234.56 EUR"),
         (Column("c", form="1,234.56", unit="EUR"), amounts_as(","), "the whole column can be read as 1.234,56 EUR"),
         (Column("c"), [text[:-4] for text in amounts_as(",")], "a number .*; the whole .* be read as 1.234,56. Such"),
+        (
+            Column("c", form="1.234,56", unit="EUR", usual=USUAL),
+            [*(text[:-4] for text in amounts_as(".")), *["n/a"] * 9],
+            r"as 1.234,56 EUR in training.* such as '[\d,.]+'; the whole column can be read as 1,234.56. Such",
+        ),
+        (Column("c", usual=USUAL), amounts_as("."), "'[0-9,.]+ EUR'; the whole column can be read as 1,234.56 EUR"),
     ],
-    ids=["month first", "day first", "point", "comma", "number"],
+    ids=["month first", "day first", "point", "comma", "number", "point without unit", "number with unit"],
 )  # fmt: skip
 def test_a_column_in_another_format_is_named(column, texts, words):
     with pytest.warns(ChangedColumnWarning, match=words) as told:

@@ -314,6 +314,16 @@ def test_words_for_a_difference_and_for_none():
     assert len(same.cells) == 5  # there to be looked at
 
 
+def test_names_of_categories_are_not_broken_at_hyphens(monkeypatch):
+    different = two_sample_test(companies(0, 800), companies(1, 400, web_shops=0.12))
+    monkeypatch.setattr(
+        type(different.cells[0]), "rule", f"sector is one of {', '.join(['import-export-of-goods'] * 9)}"
+    )
+    lines = str(different).splitlines()
+    assert len(lines) > 5
+    assert not any(line.endswith("-") for line in lines)
+
+
 def test_a_result_is_plain_data():
     result = two_sample_test(companies(0, 800), companies(1, 400, web_shops=0.12), n_cells=2)
     data = json.loads(json.dumps(result.to_dict(), allow_nan=False))

@@ -32,7 +32,7 @@ def refuses(sentence, error=ValueError):
 @names((*RANKING, balanced_accuracy))
 def test_one_class_only(metric):
     name = metric.__name__
-    with refuses(f"{name} needs both classes in y_true, but all 1,200 labels equal 0. Hint: check pos_label"):
+    with refuses(f"{name} needs both classes in y_true, but all 1,200 labels equal 0. Hint: check that these rows"):
         metric(np.zeros(1200, dtype=int), np.arange(1200))
     with refuses(f"{name} needs both classes in y_true, but all 2 labels equal 'ok'. Hint"):
         metric(["ok", "ok"], ["ok", "ok"])

@@ -44,7 +44,7 @@ def rows():
     [
         (
             np.zeros(40, int),
-            r"fit needs both classes in y, but all 40 labels equal 0: only one class\. Hint: .*pos_label",
+            r"fit needs both classes in y, but all 40 labels equal 0: only one class\. Hint: check that y",
         ),
         (np.arange(40) % 3, r"Only binary classification.*fit found 3 label values in y, expected 2\. Hint:"),
         (

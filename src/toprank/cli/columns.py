@@ -11,7 +11,7 @@ import numpy as np
 
 from toprank.cli.reading import as_numbers
 from toprank.cli.terminal import Terminal
-from toprank.data.number_text import NumberForm, numbers_of
+from toprank.data.number_text import NumberForm, commonest_form, numbers_of
 from toprank.errors import InputError
 from toprank.metrics.labels import usual_positive
 from toprank.tree.columns import NUMBER_FORMS, TEXT_FORMS
@@ -379,7 +379,17 @@ def _numbers_of(values: polars.Series, column: Column, file: str) -> polars.Seri
     found = numbers_among_words(read_table(values.to_frame()), 0, column, CHECKED_ROWS)
     if found is not None:
         return pl.Series(values.name, found)
-    row = int(np.argmax((values.is_not_null() & as_numbers(values).is_null()).to_numpy()))
+    is_text = (values.is_not_null() & as_numbers(values).is_null()).to_numpy()
+    texts = values.filter(is_text)
+    best = commonest_form(texts.unique().to_list())
+    if best is not None and 2 * best[1] > texts.n_unique():
+        is_text[is_text] = ~np.isnan(numbers_of(texts.to_list(), best[0]))
+        row, form = int(np.argmax(is_text)), f"{best[0].form} {best[0].unit}".rstrip()
+        raise InputError(
+            f"{start} numbers written as {form} in {file}: {values[row]!r} in {row_text(row)}. Hint: write them with a "
+            "decimal point and without a unit."
+        )
+    row = int(np.argmax(is_text))
     raise InputError(
         f"{start} text in {file}: {values[row]!r} in {row_text(row)}. Hint: is it another column? Only a few words "
         "among numbers count as missing."

@@ -310,7 +310,7 @@ def _print_left_out(left_out: Mapping[str, str], minutes: float, others: list[st
     for title, reason in left_out.items():
         if reason.startswith(NOT_INSTALLED):
             lacking.setdefault(reason.partition(": ")[2], []).append(title)
-    more = f"--minutes {minutes:g} were used up; more fit in with --minutes {MORE_TIME * minutes:g}"
+    more = f"--minutes {minutes:g} was not enough; more fit in with --minutes {MORE_TIME * minutes:g}"
     lines = [("no time left", f"{', '.join(late)}: {more}")] if late else []
     lines += [("not installed", f"{', '.join(titles)}: {install}") for install, titles in lacking.items()]
     known = {*late, *(title for titles in lacking.values() for title in titles)}

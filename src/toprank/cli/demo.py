@@ -31,6 +31,7 @@ from toprank.cli.writing import write_table, write_text
 from toprank.errors import InputError
 from toprank.files.model_file import describe_model
 from toprank.register import DEFAULT_COMMAND
+from toprank.words.numbers import three_decimals
 
 if TYPE_CHECKING:
     import polars
@@ -168,7 +169,7 @@ def _print_judgement(campaign: Campaign, interval: Any, table: dict[str, Any], t
     terminal.show("", Facts([
         ("average precision", interval_text(interval)),
         ("best possible", f"{campaign.optimal_average_precision:.3f}, known because the campaign is simulated"),
-        ("in random order", f"{base:.3f}"),
+        ("in random order", three_decimals(base)),
     ]))  # fmt: skip
 
 

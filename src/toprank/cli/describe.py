@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import textwrap
 import zipfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -35,7 +36,7 @@ from toprank.files.model_file import damage_in, load, read_model_info, read_mode
 from toprank.register import entry_of
 from toprank.tree.columns import TEXT_FORMS, Column
 from toprank.words.counts import count, plural
-from toprank.words.numbers import number_text
+from toprank.words.numbers import value_text
 from toprank.workflow.curves import choice_dict
 
 if TYPE_CHECKING:
@@ -43,13 +44,13 @@ if TYPE_CHECKING:
     import polars
 
 CLASS_RULES_SHOWN = 16
+FREE_TEXT_SHOWN = 38
+"""Characters of a column of free text, so that it takes one line."""
+
 CATEGORIES_SHOWN = 6
 OF_TRAINING = ", with figures on the training cases"
 UNTOLD = ("pos_label", "n_jobs", "random_state", "verbose")
 """Parameters left out of the card: they do not matter to its reader, or it shows them already (`pos_label`)."""
-
-YEARS = (1900, 2100)
-"""Whole numbers in this range are written as years, without a comma."""
 
 
 def describe(
@@ -389,10 +390,13 @@ def _describe_table(
 
 
 def _with_note(column: dict[str, Any]) -> str:
-    """Return the values of a column with why it is left out, or how it is read."""
+    """Return the values of a column with why it is left out, or how it is read; of free text only the beginning."""
+    from toprank.data.column_roles import FREE_TEXT
+
     note, values = column["note"], column["values"]
     if column["kind"] == "left out":
-        return f"{note}: {values}"
+        text = textwrap.shorten(values, FREE_TEXT_SHOWN, placeholder="...") if note == FREE_TEXT else values
+        return f"{note}: {text}"
     return f"{values}; {note}" if note else str(values)
 
 
@@ -453,11 +457,10 @@ def _values_text(known: polars.Series, distinct: int, dates: Column | None = Non
         return f"always {first}" if distinct == 1 else f"{first} to {last}"
     if distinct == 1:
         value = known[0]
-        return f"always {number_text(value) if known.dtype.is_numeric() else value}"
+        return f"always {value_text(value) if known.dtype.is_numeric() else value}"
     if known.dtype.is_numeric():
         ends: list[Any] = [known.min(), known.max(), known.median()]
-        are_years = known.dtype.is_integer() and ends[0] >= YEARS[0] and ends[1] <= YEARS[1]
-        low, high, middle = (f"{value:.0f}" if are_years else number_text(float(value)) for value in ends)
+        low, high, middle = (value_text(float(value)) for value in ends)
         return f"{low} to {high}, median {middle}"
     if known.dtype.is_temporal():
         return f"{known.min()!s} to {known.max()!s}"

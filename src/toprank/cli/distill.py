@@ -7,6 +7,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from rich.padding import Padding
+from rich.text import Text
 
 from toprank.cli.columns import note_constants, note_lone_column, note_readings
 from toprank.cli.csv_text import CsvFormat
@@ -132,8 +134,8 @@ def _print(found: Distillation, names: tuple[str, str | None], out: Path, ids: s
         ("size", found.size),
         ("trained on", f"{plural(found.student.n_cases_, 'case')} of {history}"),
         ("judged on", f"{plural(found.n_test, 'case')} {where}, {count(found.n_test_positives)} positive ({share})"),
-        ("fidelity", f"{percent(found.fidelity)} of the teacher's first {plural(found.k, 'case')} are among the "
-                     "student's"),
+        ("fidelity", f"{percent(found.fidelity)} of the teacher's first {count(found.k)} of these "
+                     f"{count(found.n_test)} are among the student's"),
     ]))  # fmt: skip
     terminal.heading("Average precision")
     rows = [
@@ -142,7 +144,7 @@ def _print(found: Distillation, names: tuple[str, str | None], out: Path, ids: s
         [f"{student}, as `toprank fit` makes it", f"{found.plain_ap:.3f}"],
     ]
     terminal.show(grid([("model", "left"), ("AP", "right")], rows))
-    terminal.show(f"  The taught model is {found.gain_text}.")
+    terminal.show(Padding(Text(f"The taught model is {found.gain_text}."), (0, 0, 0, 2)))
     if found.gain.high < 0:
         terminal.hint("  Here `toprank fit` makes the better model.")
     file, budget = shlex.quote(str(out)), found.student.budget

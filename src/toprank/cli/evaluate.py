@@ -20,6 +20,7 @@ from toprank.errors import InputError
 from toprank.tree.columns import NUMBER_FORMS
 from toprank.words.counts import count, plural, row_text
 from toprank.words.nearest import did_you_mean
+from toprank.words.numbers import three_decimals
 
 if TYPE_CHECKING:
     import polars
@@ -129,7 +130,7 @@ def _print_judgement(judgement: Judgement, model: str, table: str, terminal: Ter
     terminal.show(f"{model} on {table}")
     terminal.show(Facts([
         ("cases", f"{count(n)}, {count(n_positives)} positive ({percent(n_positives / n)})"),
-        ("AP", f"{interval_text(judgement.average_precision)}; a random order has {n_positives / n:.3f}"),
+        ("AP", f"{interval_text(judgement.average_precision)}; a random order has {three_decimals(n_positives / n)}"),
         *chance_facts(judgement.to_dict()),
         ("AUC", f"{judgement.roc_auc:.3f}"),
     ]))  # fmt: skip

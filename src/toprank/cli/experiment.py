@@ -201,8 +201,7 @@ def show_progress(terminal: Terminal) -> Iterator[Any]:
                 return
             last[0] = time.monotonic()
             at = f"{progress.n_done:,} of {plural(progress.n_trials, 'trial')}"
-            left = f", about {progress.seconds_left / 60:.0f} min left" if progress.n_run else ""
-            terminal.err.print(at + left)
+            terminal.err.print(f"{at}, {_time_left(progress)}" if progress.n_run else at)
 
         yield line
         return
@@ -217,12 +216,18 @@ def show_progress(terminal: Terminal) -> Iterator[Any]:
         task = bar.add_task("starting")
 
         def update(progress: Progress) -> None:
-            left = f"about {progress.seconds_left / 60:.0f} min left" if progress.n_run else "starting"
+            left = _time_left(progress) if progress.n_run else "starting"
             at = f"{progress.trial.table.name}, {progress.trial.use.label}" if progress.trial else ""
             text = f"{progress.n_done:,} of {plural(progress.n_trials, 'trial')}, {left}  {at}"
             bar.update(task, description=text, completed=progress.n_done, total=progress.n_trials)
 
         yield update
+
+
+def _time_left(progress: Progress) -> str:
+    """Return the estimated time left in words, in whole minutes, rounded down."""
+    minutes = int(progress.seconds_left // 60)
+    return f"about {minutes:,} min left" if minutes else "less than a minute left"
 
 
 def _finish(

@@ -17,7 +17,7 @@ from rich.text import Text
 
 from toprank.register import entry_of
 from toprank.words.counts import count, plural
-from toprank.words.numbers import hit_rate_text
+from toprank.words.numbers import hit_rate_text, three_decimals, value_text
 from toprank.words.visible import visible
 from toprank.words.wrapping import GLUE, wrapped
 
@@ -89,8 +89,8 @@ def strengths_text(alerts: Sequence[dict[str, Any]], rates: Any) -> str:
         return ""
     shown = factor(next((strength for strength in known if strength < LARGEST_FACTOR), known[0]))
     by = f"{shown[1:-1]} or more" if shown.endswith("+") else shown[1:]
-    limit = "at most what the hit rate supports" if rates.is_for_new_cases else "in training"
-    return f"{shown} before a reason: it multiplies the odds of a hit by {by}, {limit}."
+    limit = "scaled to fit the hit rate" if rates.is_for_new_cases else "as in training"
+    return f"{shown} before a reason: it makes the odds of a hit {by} times as high, {limit}."
 
 
 def why_no_rates(model: Any) -> str:
@@ -193,7 +193,8 @@ def flagged_row(info: dict[str, Any], *, is_chosen: bool = False) -> tuple[str, 
 
     figures, budget = info["figures"], info["parameters"].get("budget")
     if not is_chosen and (budget is not None or not entry_of(info["class"]).labels):
-        return "budget", budget_text(Cutoff.from_dict(info["cutoff"])).removeprefix("budget ")
+        base_rate = figures["n_positives"] / figures["n_cases"]
+        return "budget", budget_text(Cutoff.from_dict(info["cutoff"]), base_rate=base_rate).removeprefix("budget ")
     text = ""
     if "n_fp" in figures:
         text = least_cost_text(figures["n_positives"], figures["n_fp"], figures["n_fn"])
@@ -304,7 +305,7 @@ def precision_text(rates: Any, base_rate: float) -> str:
     """Return the average precision of a model in words, and how it was estimated; empty if unknown."""
     if math.isnan(rates.average_precision):
         return ""
-    return f"{rates.average_precision:.3f} {judged_on(rates)}; a random order has {base_rate:.3f}"
+    return f"{rates.average_precision:.3f} {judged_on(rates)}; a random order has {three_decimals(base_rate)}"
 
 
 def judged_on(rates: Any) -> str:
@@ -394,7 +395,7 @@ def _alert_cells(
     rate = alert["hit_rate" if is_for_new_cases else "training_rate"]
     cells += [hit_rate_text(rate, percent, is_for_new_cases=is_for_new_cases), times(alert["lift"])]
     if amount:
-        cells.append("" if alert[amount] is None else f"{alert[amount]:,.0f}")
+        cells.append("" if alert[amount] is None else value_text(round(alert[amount])))
     if outcome:
         cells.append(Text("hit", style="green") if alert[outcome] else Text("-", style="dim"))
     if has_reasons:
@@ -423,7 +424,7 @@ def carried_text(value: Any) -> str:
     """Return a value of a user's column; whole numbers unchanged, as they may be ids or years."""
     if value is None:
         return ""
-    return f"{value:,.10g}" if isinstance(value, float) else visible(str(value), one_line=True)
+    return value_text(value, 10) if isinstance(value, float) else visible(str(value), one_line=True)
 
 
 def table_rows(table: dict[str, list[Any]]) -> list[dict[str, Any]]:
@@ -466,7 +467,8 @@ def chance_facts(judged: dict[str, Any]) -> list[tuple[str, str]]:
     """Return the line below an average precision that a random order often has."""
     if not judged["is_near_chance"]:
         return []
-    few = f"With so few positives, 5 % of random orders have more than {judged['random_order_limit']:.3f}: {TOO_FEW}"
+    limit = three_decimals(judged["random_order_limit"])
+    few = f"With so few positives, 5 % of random orders have more than {limit}: {TOO_FEW}"
     return [("", few if judged["has_few_positives"] else NEAR_CHANCE)]
 
 

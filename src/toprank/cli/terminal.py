@@ -90,6 +90,8 @@ class Terminal:
         self.out, self.err = make_console(), make_console(stderr=True)
         self.notes: list[str] = []
         self.noted_columns: set[str] = set()
+        self.unread: list[str] = []
+        self._unread_at = 0
         self.started = time.monotonic()
 
     @property
@@ -177,10 +179,24 @@ class Terminal:
         is_told |= bool(left_out) and self.noted_columns.issuperset(left_out)
         if issubclass(category, UserWarning) and not is_told:  # others are about code, not user data
             text = str(message)
+            cells = getattr(message, "cells", "")
+            if cells and cells not in self.unread:
+                self.unread.append(cells)
+                if len(self.unread) > 1:
+                    self._note_unread()
+                    return
+                self._unread_at = len(self.notes)
             if left_out:  # reworded for the command line
                 text = f"{text.partition(' Hint:')[0]}{self.keep_hint}"
                 self.noted_columns.update(left_out)
             self.note(text)
+
+    def _note_unread(self) -> None:
+        """Replace the note on one column with words among its numbers or dates by one on all of these columns."""
+        cells = ", ".join(self.unread)
+        self.notes[self._unread_at] = (
+            f"Cells that hold no number or date count as missing: {cells}. Hint: fix such cells, or leave them empty."
+        )
 
     def finish(self, result: dict[str, Any]) -> None:
         """Print the notes on standard error; with --json print notes and result as one JSON object instead.

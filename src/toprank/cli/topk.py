@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import numpy as np
 import typer
 
+from toprank.budget import fewer_text
 from toprank.cli.columns import model_features, text_columns
 from toprank.cli.csv_text import CsvFormat
 from toprank.cli.options import (
@@ -267,7 +268,8 @@ def hits_text(alerts: polars.DataFrame, ranker: Any) -> str:
         return ""
     rates: HitRates = ranker.rates_
     if not rates.is_for_new_cases:
-        mean, why = percent(float(alerts["training_rate"].to_numpy().mean())), why_no_rates(ranker)
-        return f"the training rate of such cases is {mean}; expect fewer hits{f': {why}' if why else ''}"
+        mean, why = float(alerts["training_rate"].to_numpy().mean()), why_no_rates(ranker)
+        told = f"the training rate of such cases is {percent(mean)}; {fewer_text(mean, ranker.base_rate_)}"
+        return f"{told}: {why}" if why else told
     hits, low, high = (alerts.height * rate for rate in rates.of_group(alerts["score"].to_numpy()))
     return f"expect {hits_in_words(hits)} among them ({low:,.0f} to {high:,.0f}), {rates_source(rates)}"

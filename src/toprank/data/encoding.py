@@ -15,12 +15,12 @@ import narwhals as nw
 import numpy as np
 
 from toprank.data.dates import NAMES, ORDERS, days_of_series, days_of_values, part_codes, read_dates
-from toprank.data.number_text import NEARLY_ALL, NumberForm, numbers_of
+from toprank.data.number_text import NEARLY_ALL, NumberForm, commonest_form, numbers_of
 from toprank.data.table import Coded, Table, is_missing, kind_of_value, kind_of_values
 from toprank.errors import InputError, InputTypeError, warn_caller
 from toprank.tree.columns import NUMBER_FORMS, TEXT_FORMS, Column
 from toprank.words.counts import plural
-from toprank.words.numbers import number_text
+from toprank.words.numbers import value_text
 from toprank.words.visible import quoted
 
 CHECKED_ROWS, MOSTLY_MISSING = 10, 0.5
@@ -58,6 +58,33 @@ class ChangedColumnWarning(UserWarning):
     def __str__(self) -> str:
         _, fault, effect, hint = self.args
         return f"{fault}. {effect} Hint: {hint}."
+
+
+class UnreadCellsWarning(UserWarning):
+    """Cells of a column hold no number or date, and count as missing.
+
+    Attributes
+    ----------
+    cells : str
+        Column, number of cells and an example, for a caller who says it of several columns at once.
+    """
+
+    def __init__(self, column: str, what: str, n: int, example: str) -> None:
+        super().__init__(column, what, n, example)  # so that it can be pickled, as workers do
+        self.cells = f"{column!r} ({n:,}, such as {quoted(example)})"
+
+    def __str__(self) -> str:
+        column, what, n, example = self.args
+        fault = f"{'holds' if n == 1 else 'hold'} none, such as {quoted(example)}"
+        return _unread_text(column, what, n, fault, "fix such cells, or leave them empty")
+
+
+def _unread_text(column: str, what: str, n: int, fault: str, hint: str) -> str:
+    """What is wrong with some cells of a column, in words."""
+    return (
+        f"Column {column!r} is read as {what}, but {plural(n, 'cell')} {fault}; "
+        f"{'it counts' if n == 1 else 'they count'} as missing. Hint: {hint}."
+    )
 
 
 def encode(table: Table, columns: Sequence[Column]) -> np.ndarray:
@@ -131,9 +158,9 @@ def _warn_of_other_scales(columns: Sequence[Column], matrix: np.ndarray) -> None
         is_larger = abs(middle) >= SHIFT_FACTOR * max(abs(usual.low), abs(usual.high))
         if is_larger or abs(usual.value) >= SHIFT_FACTOR * abs(middle):
             warn_caller(
-                f"Column {column.name!r} has other values than in training: its median is {number_text(middle)}, in "
-                f"training it was {number_text(usual.value)}, and most values were from {number_text(usual.low)} to "
-                f"{number_text(usual.high)}. Hint: has its unit or its decimal mark changed?"
+                f"Column {column.name!r} has other values than in training: its median is {value_text(middle)}, in "
+                f"training it was {value_text(usual.value)}, and most values were from {value_text(usual.low)} to "
+                f"{value_text(usual.high)}. Hint: has its unit or its decimal mark changed?"
             )
 
 
@@ -289,7 +316,7 @@ def _number_text(table: Table, i: int, column: Column) -> np.ndarray:
         return _numbers(table, i, column)
     trained = NumberForm.from_column(column)
     forms = [trained, *(NumberForm(mark, trained.unit) for mark in NUMBER_FORMS if mark != trained.form)]
-    readings = {f"as {form.form} {form.unit}".rstrip(): partial(_read_numbers, table, i, form) for form in forms}
+    readings = {_as_form(form): partial(_read_numbers, table, i, form) for form in forms}
     return coded.mapped(_read_text(column, coded, readings, "numbers"))
 
 
@@ -340,6 +367,8 @@ def _read_text(column: Column, coded: Coded, readings: Mapping[str, Callable[[],
     values = read()
     if _has_unread(coded, values):
         unread = _Unread.from_readings(coded, values, [read_other() for _, read_other in others])
+        if what == "numbers" and not unread.is_other.any():
+            unread, others = _in_any_form(coded, values, unread) or (unread, others)
         is_suspect = unread.is_changed or (_had_values(column) and unread.are_most)
         if is_suspect and unread.n_cells >= CHECKED_ROWS:
             fitting = " or ".join(others[place][0] for place in unread.fitting)
@@ -395,6 +424,26 @@ class _Unread(NamedTuple):
         return cls(is_unread, is_other, fitting, bool(is_other.any()) and is_changed, are_most, n_cells)
 
 
+def _in_any_form(
+    coded: Coded, values: np.ndarray, unread: _Unread
+) -> tuple[_Unread, list[tuple[str, Callable[[], np.ndarray]]]] | None:
+    """The same with the unread numbers of another unit, or without one, marked as such, and their format; or None.
+
+    Without the unit they would mean something else, but no cell that is read would: the column is not `is_changed`.
+    """
+    best = commonest_form([coded.distinct[place] for place in np.flatnonzero(unread.is_unread).tolist()])
+    if best is None:
+        return None
+    found = np.array(numbers_of(coded.distinct, best[0]), np.float64)
+    in_form = _Unread.from_readings(coded, values, [found])._replace(is_changed=unread.is_changed)
+    return in_form, [(_as_form(best[0]), lambda: found)]
+
+
+def _as_form(form: NumberForm) -> str:
+    """A format of numbers in words: as 1,234.56 EUR."""
+    return f"as {form.form} {form.unit}".rstrip()
+
+
 def _commonest(coded: Coded, among: np.ndarray) -> str:
     """The most frequent of some distinct texts; ties go to the first in the alphabet."""
     counts = coded.counts
@@ -436,15 +485,11 @@ def _warn_of_unread(
     """Warn of texts that hold no number or date, or hold it in another format than in training."""
     n = int(coded.counts[is_unread].sum())
     if is_other is None or not is_other.any():
-        shown, fault = is_unread, f"{'holds' if n == 1 else 'hold'} none"
-        hint = "fix such cells, or leave them empty"
-    else:
-        shown, fault = is_other, f"{'is' if n == 1 else 'are'} not written {trained}"
-        hint = f"write them {'as in training' if column.form in TEXT_FORMS else trained}"
-    warn_caller(
-        f"Column {column.input_name!r} is read as {what}, but {plural(n, 'cell')} {fault}, such as "
-        f"{quoted(_commonest(coded, shown))}; {'it counts' if n == 1 else 'they count'} as missing. Hint: {hint}."
-    )
+        warn_caller(UnreadCellsWarning(column.input_name, what, n, _commonest(coded, is_unread)))
+        return
+    hint = f"write them {'as in training' if column.form in TEXT_FORMS else trained}"
+    fault = f"{'is' if n == 1 else 'are'} not written {trained}, such as {quoted(_commonest(coded, is_other))}"
+    warn_caller(_unread_text(column.input_name, what, n, fault, hint))
 
 
 def _part_of_date(column: Column, days: np.ndarray) -> np.ndarray:

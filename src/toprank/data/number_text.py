@@ -129,18 +129,32 @@ def learn_number_form(distinct: Sequence[str], may_be_few: bool = False) -> Numb
     return _learn(distinct, may_be_few)
 
 
-def _learn(distinct: Sequence[str], may_be_few: bool = False) -> NumberForm | None:
-    known = [text.strip() for text in distinct if text.strip()]
-    best: tuple[int, NumberForm] | None = None
+def commonest_form(distinct: Sequence[str]) -> tuple[NumberForm, int] | None:
+    """Return the form and unit of most of the texts that are numbers, and how many texts have it; None without numbers.
+
+    If both forms fit equally well, the point is the decimal mark.
+
+    Examples
+    --------
+    >>> commonest_form(["12.5", "7", "3,5 EUR", "n/a"])
+    (NumberForm(form='1,234.56', unit='', zero_groups=False), 2)
+    """
+    best: tuple[NumberForm, int] | None = None
     for form in NUMBER_FORMS:
-        units = Counter(read[1] for text in known if (read := read_number(text, form)) is not None)
+        units = Counter(read[1] for text in distinct if (read := read_number(text, form)) is not None)
         if units:
             unit, n = units.most_common(1)[0]
-            if best is None or n > best[0]:
-                best = n, NumberForm(form, unit)
-    if best is None or best[0] < NEARLY_ALL * len(known):
+            if best is None or n > best[1]:
+                best = NumberForm(form, unit), n
+    return best
+
+
+def _learn(distinct: Sequence[str], may_be_few: bool = False) -> NumberForm | None:
+    known = [text.strip() for text in distinct if text.strip()]
+    best = commonest_form(known)
+    if best is None or best[1] < NEARLY_ALL * len(known):
         return None
-    found = best[1]
+    found = best[0]
     numbers = [text for text in known if (read := read_number(text, found.form)) is not None and read[1] == found.unit]
     if all(PLAIN.fullmatch(text) for text in numbers):
         lengths = sorted(len(text.partition(".")[0]) for text in numbers)

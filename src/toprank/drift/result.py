@@ -267,7 +267,8 @@ class TwoSampleResult:
             start = f"  {place}. "
             lines.append(f"{start}{cell.direction}: {cell.figures}, {p_text(cell.p_adjusted)}")
             indent = " " * (len(start) + 2)
-            lines += textwrap.wrap(cell.rule, WIDTH, initial_indent=indent, subsequent_indent=indent)
+            lines += textwrap.wrap(cell.rule, WIDTH, initial_indent=indent, subsequent_indent=indent,
+                                       break_on_hyphens=False)  # fmt: skip
         if self.is_different and self.cells and not self.clear_cells:
             lines.append("no cell differs clearly by itself")
         return "\n".join(lines)

@@ -116,12 +116,19 @@ def run_within(store: Store, minutes: float | None, n_workers: int | None = None
         left = deadline - time.monotonic()
         if i and left < 1:
             return
-        yield from run(store, trials=first, seconds=left / 2 if rest else left, **how)
+        yield from _until(deadline, run(store, trials=first, seconds=left / 2 if rest else left, **how))
         more = _affordable(store, first, rest, n_workers * (deadline - time.monotonic()))
         if more:
             # A tenth more for wrong estimates: half-finished methods are useless.
             seconds = max(1.0, deadline + 6 * minutes - time.monotonic())
-            yield from run(store, trials=more, seconds=seconds, **how)
+            yield from _until(deadline, run(store, trials=more, seconds=seconds, **how))
+
+
+def _until(deadline: float, steps: Iterator[Progress]) -> Iterator[Progress]:
+    """The same progress, which promises no more time than until the deadline of the whole comparison."""
+    for progress in steps:
+        progress.deadline = deadline
+        yield progress
 
 
 def _affordable(store: Store, first: Sequence[Trial], rest: Sequence[Trial], seconds: float) -> list[Trial]:

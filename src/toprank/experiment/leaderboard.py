@@ -274,7 +274,9 @@ class Leaderboard:
             text = self._why_recommended(chosen)
         n_level = sum(entry.is_level for entry in self.entries)
         if self.can_tell and n_level > 2:
-            text += f" {n_level} of the {len(self.entries)} methods cannot be told apart."
+            n = len(self.entries)
+            which = f"The {n} methods" if n_level == n else f"{n_level} of the {n} methods"
+            text += f" {which} cannot be told apart."
         if self.can_tell and best.average_precision.low <= self.n_positives / self.n_cases:
             text += " None of them is clearly better than a random order: there may be little to learn in this table."
         if best.average_precision.value > TOO_GOOD:
@@ -286,7 +288,7 @@ class Leaderboard:
         return text
 
     def price_of_reading(self) -> list[str]:
-        """What each readable model that no smaller one beats costs against the best black box, in words, best first."""
+        """Cost of each readable model that no smaller one beats, against the best black box tried; best first."""
         boxes = [entry for entry in self.entries if not entry.is_readable]
         readable = [entry for entry in self.entries if entry.is_readable and entry.size is not None]
         if not boxes or not readable:
@@ -298,10 +300,10 @@ class Leaderboard:
                 continue
             smallest = entry.size
             price = box.average_precision.value - entry.average_precision.value
-            against = f"against {box.title}, the best black box"
+            against = f"against {box.title}{'' if out else ', the best black box tried'}"
             gain = f" ({-price:+.3f})" if price <= -LEAST_PRICE else ""
             what = f"costs {price:.3f} of average precision" if price >= LEAST_PRICE else f"costs nothing{gain}"
-            out.append(f"{entry.title} ({entry.size_in_words}) {what} {against if not out else ''}".rstrip() + ".")
+            out.append(f"{entry.title} ({entry.size_in_words}) {what} {against}.")
         return out
 
     def _why_recommended(self, chosen: Entry) -> str:

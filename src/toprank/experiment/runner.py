@@ -47,6 +47,7 @@ class Progress:
     statuses: Counter = field(default_factory=Counter)
     trial: Trial | None = None
     outcome: Outcome | None = None
+    deadline: float = float("inf")
 
     @property
     def n_run(self) -> int:
@@ -60,10 +61,11 @@ class Progress:
 
     @property
     def seconds_left(self) -> float:
-        """Estimated seconds left at the present speed; infinite before the first trial is finished."""
+        """Estimated seconds left at the present speed, or until the deadline; infinite before any trial is done."""
         if not self.n_run:
             return float("inf")
-        return (time.monotonic() - self.started) / self.n_run * (self.n_trials - self.n_done)
+        now = time.monotonic()
+        return min((now - self.started) / self.n_run * (self.n_trials - self.n_done), max(self.deadline - now, 0.0))
 
 
 def default_workers() -> int:

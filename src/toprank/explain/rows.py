@@ -284,7 +284,9 @@ class VoteExplanation(ScoreExplanation):
             lines.append("columns, and what each adds to the log-odds of a positive, on average over the trees:")
             return "\n".join(lines + step_lines(self.steps))
         lines.append(f"{self.score:.2f} = {self.base:.2f} (mean case) + what each column adds:")
-        return "\n".join(lines + step_lines(_with_the_rest(self.steps)))
+        of = "held-out" if self.is_for_new_cases else "training"
+        last = f"the score is not the log-odds of the rate, which is that of {of} cases with such scores"
+        return "\n".join([*lines, *step_lines(_with_the_rest(self.steps)), last])
 
 
 def _with_the_rest(steps: Sequence[Step]) -> list[Step]:

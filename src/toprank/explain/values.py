@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from toprank.tree.columns import Category, Column, Usual
-from toprank.words.numbers import EXACT_DIGITS, decimal_text, percent_text, rounded
-from toprank.words.wording import PLAIN, SHORT
+from toprank.words.numbers import EXACT_DIGITS, PLAIN, decimal_text, percent_text, rounded
+from toprank.words.wording import SHORT
 
 MANY = 10_000
 """Numbers from here on are also rounded before the decimal point if they only say what is usual."""

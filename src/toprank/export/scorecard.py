@@ -12,7 +12,7 @@ from toprank.errors import InputError
 from toprank.tree.columns import Category, Column
 from toprank.tree.scoring import LeafScorecard, Scoring
 from toprank.words.counts import plural
-from toprank.words.numbers import number_text
+from toprank.words.numbers import value_text
 from toprank.words.wording import EXACT, SHORT, WEIGHT_DIGITS, Detail, is_cut, is_rounded, one_line
 from toprank.words.wrapping import GLUE, wrapped
 
@@ -298,7 +298,7 @@ def _step_texts(scoring: LeafScorecard, column: Column, feature: int, most: int)
 
 
 def _center_text(column: Column, center: float) -> str:
-    return column.bound_text(center) if column.is_date else number_text(center)
+    return column.bound_text(center) if column.is_date else value_text(center)
 
 
 def _weight_text(weight: float) -> str:
@@ -306,7 +306,7 @@ def _weight_text(weight: float) -> str:
     if abs(weight) >= SMALL_WEIGHT:
         return f"{_signed(weight)} per unit"
     zeros = min(-math.floor(math.log10(abs(weight))) - 1, 300)
-    return f"{_signed(weight * 10.0**zeros)} per {number_text(10.0**zeros)}"
+    return f"{_signed(weight * 10.0**zeros)} per {value_text(10.0**zeros)}"
 
 
 def _labels_text(labels: Sequence[Category]) -> str:

@@ -109,7 +109,7 @@ def two_classes(labels: NDArray[Any], *, caller: str) -> tuple[Any, Any]:
     if len(found) == 1:
         raise InputError(
             f"{caller} needs both classes in y_true, but {every(len(labels), 'label equals', 'labels equal')} "
-            f"{found[0]!r}. Hint: check pos_label, or use StratifiedKFold."
+            f"{found[0]!r}. Hint: check that these rows hold both outcomes; StratifiedKFold keeps both in every fold."
         )
     if len(found) > 2:
         shown = ", ".join(repr(label) for label in found[:5])

@@ -248,10 +248,10 @@ class DependenceDisplay(Display):
 
     def _words(self, axis: int) -> list[str]:
         """The texts of the values along an axis."""
-        from toprank.words.numbers import number_text
+        from toprank.words.numbers import value_text
 
         values = self.dependence.values[axis]
-        words = [str(value) if self.dependence.is_categorical[axis] else number_text(value, 3) for value in values]
+        words = [str(value) if self.dependence.is_categorical[axis] else value_text(value, 3) for value in values]
         short = short_names(words)
         return [short[word] for word in words]
 

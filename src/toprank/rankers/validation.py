@@ -182,7 +182,8 @@ def check_two_labels(labels: np.ndarray, owner: str) -> np.ndarray:
     if len(classes) == 1:
         raise InputError(
             f"{owner} needs both classes in y, but {every(len(labels), 'label equals', 'labels equal')} {classes[0]}: "
-            "only one class. Hint: check pos_label, or use StratifiedKFold."
+            "only one class. Hint: check that y is the outcome and these rows hold both; StratifiedKFold keeps both in "
+            "every fold."
         )
     return classes
 

@@ -37,13 +37,16 @@ def column_hint(name: str, known: Sequence[str]) -> str:
 
 
 def nearest_name(name: str, known: Iterable[str]) -> str | None:
-    """Return the most similar known name, upper and lower case alike; None if none is near.
+    """Return the known name most similar, or else of the same letters, whatever their case; None if none is near.
 
     Examples
     --------
     >>> nearest_name("amt", ["opened", "amount"]), nearest_name("nope", ["opened", "amount"])
     ('amount', None)
+    >>> nearest_name("sgpab", ["metaap", "sgbap"])
+    'sgbap'
     """
     lowered = {each.lower(): each for each in reversed(list(known))}
     match = difflib.get_close_matches(name.lower(), lowered, n=1, cutoff=NEAR)
+    match = match or [each for each in lowered if sorted(each) == sorted(name.lower())]
     return lowered[match[0]] if match else None

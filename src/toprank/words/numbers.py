@@ -12,6 +12,9 @@ DIGITS = 4
 EXACT_DIGITS = 17
 """Digits that represent any float exactly."""
 
+PLAIN = 10_000
+"""Values of columns below this, in conditions too, have no thousands separator: they may be years. Counts have one."""
+
 NOISE_FREE = Context(prec=12)
 """0.7999999999999999 is shown as 0.8: rounding errors of an addition are not worth showing."""
 
@@ -63,9 +66,33 @@ def number_text(value: float, digits: int = DIGITS) -> str:
     return decimal_text(rounded(value, digits))
 
 
+def value_text(value: float, digits: int = DIGITS) -> str:
+    """Return a value of a column as readable text, as conditions have it: thousands separators only from `PLAIN` on.
+
+    Examples
+    --------
+    >>> value_text(2024.0), value_text(1848.25), value_text(12345.6)
+    ('2024', '1848', '12,346')
+    """
+    return decimal_text(rounded(value, digits), PLAIN)
+
+
 def percent_text(share: float) -> str:
     """Return a share as a percentage with two or three significant digits: 29.4 %, 0.22 %."""
     return f"{number_text(100 * share, 2 if share < 0.01 else 3)} %"
+
+
+def three_decimals(share: float) -> str:
+    """Return a share of 0 to 1 with three decimals, such as an average precision; a small one is not called zero.
+
+    Examples
+    --------
+    >>> three_decimals(0.0974), three_decimals(1 / 8000), three_decimals(3e-6), three_decimals(0.0)
+    ('0.097', '0.0001', '< 0.0001', '0.000')
+    """
+    if 0 < share < 0.0005:
+        return f"{share:.4f}" if share >= 0.00005 else "< 0.0001"
+    return f"{share:.3f}"
 
 
 def hit_rate_text(rate: float, shown: Callable[[float], str] = percent_text, *, is_for_new_cases: bool = True) -> str:

@@ -23,6 +23,7 @@ from toprank.words.counts import plural
 from toprank.words.numbers import (
     DIGITS,
     EXACT_DIGITS,
+    PLAIN,
     bound_decimal,
     decimal_text,
     lift_text,
@@ -31,9 +32,6 @@ from toprank.words.numbers import (
     rounded,
 )
 from toprank.words.visible import visible
-
-PLAIN = 10_000
-"""Numbers below this in conditions and values have no thousands separator: they may be years."""
 
 WEIGHT_DIGITS = 3
 """Significant digits of a weight or of points, in short."""

@@ -117,8 +117,8 @@ class Distillation:
                 f"  average precision {self.student_ap:.3f}; teacher {self.teacher_ap:.3f}; as `fit` makes it "
                 f"{self.plain_ap:.3f}",
                 f"  the taught model is {self.gain_text}",
-                f"  {percent_text(self.fidelity)} of the teacher's first {plural(self.k, 'case')} are among the "
-                "student's",
+                f"  {percent_text(self.fidelity)} of the teacher's first {self.k:,} of these {self.n_test:,} are "
+                "among the student's",
             ]
         )
 

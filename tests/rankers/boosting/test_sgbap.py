@@ -75,6 +75,7 @@ def test_explanations_add_up_to_the_score(model, audit):
     shown = [float(line.split()[0]) for line in lines if line.strip()[0] in "+-"]
     assert score == pytest.approx(explanation.score, abs=0.005)
     assert base + sum(shown) == pytest.approx(score, abs=0.005 * (len(shown) + 2))
+    assert lines[-1] == "the score is not the log-odds of the rate, which is that of held-out cases with such scores"
 
 
 @pytest.mark.parametrize("surrogate", ["exp", "sigmoid"])

@@ -260,8 +260,8 @@ def test_the_path_is_a_table(fitted):
 def test_explanations_are_of_all_trees(fitted):
     forest, X, _ = fitted
     (explanation,) = forest.explain(X.iloc[[3]])
-    votes = f"the share of the votes of {len(forest.trees_)} trees that flag the case"
-    assert f", {votes}; ties are broken by the mean score; " in str(explanation)
+    votes = f"which orders cases by how many votes of {len(forest.trees_)} trees flag them, ties by the mean score"
+    assert f", {votes}; " in str(explanation)
     assert {*forest.rules()["tree"]} == {*range(1, len(forest.trees_) + 1)}
     assert f"4 members at {len(forest.path_)} costs, {forest.n_leaves_} leaves in all" in forest.summary()
 

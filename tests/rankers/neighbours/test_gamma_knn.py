@@ -380,7 +380,7 @@ def test_made_up_negatives_are_called_synthetic(is_named, tmp_path):
         found = [case for explained in each.explain(frame) for case in explained.negatives]
         assert {case.name for case in found if case.row == -1} == {"synthetic"}
         names = {case.name for case in found if case.row >= 0}
-        assert names <= {f"firm {i}" if is_named else f"row {i}" for i in np.flatnonzero(y == 0)}
+        assert names <= {f"firm {i}" if is_named else f"training row {i}" for i in np.flatnonzero(y == 0)}
         assert all(case.row >= 0 for explained in each.explain(frame) for case in explained.positives)
 
 
@@ -392,7 +392,7 @@ def test_reasons_name_known_positives_and_what_differs():
     model = GammaKNN(budget=20).fit(X, y)
     new = X.assign(size=X["size"] + 0.01)
     alerts = model.top_k(new, 5, reasons=2)
-    assert alerts["reason_1"].str.startswith("near known positive row ").all()
+    assert alerts["reason_1"].str.startswith("near known positive, training row ").all()
     row = int(alerts["reason_1"].iloc[0].split("row ")[1].split(" ")[0])
     assert y[row] == 1
     near = model.explain(new.iloc[[int(alerts["row"].iloc[0])]])[0]
@@ -403,7 +403,7 @@ def test_reasons_name_known_positives_and_what_differs():
     first = near.positives[0].differences[0]
     assert first.value == new[first.feature].iloc[int(alerts["row"].iloc[0])]
     assert first.known_value == pytest.approx(X[first.feature].iloc[row])
-    assert "nearest known negatives:" in str(near)
+    assert "nearest known negatives (rows of" in str(near)
     assert json.dumps(near.to_dict())
     gains = np.log(alerts["hit_rate"] / (1 - alerts["hit_rate"])) - np.log(model.base_rate_ / (1 - model.base_rate_))
     strengths = np.log(alerts[["strength_1", "strength_2"]].to_numpy()).sum(axis=1)
@@ -439,7 +439,7 @@ def test_a_case_equal_to_a_known_one_says_so():
     model = GammaKNN(budget=5).fit(X, y)
     at = np.flatnonzero(y)[0]
     reasons = model.top_k(X.iloc[[at]], 1)
-    assert reasons["reason_1"].iloc[0] == f"near known positive row {at} (distance 0); equal in all columns"
+    assert reasons["reason_1"].iloc[0] == f"near known positive, training row {at} (distance 0); equal in all columns"
 
 
 # Files

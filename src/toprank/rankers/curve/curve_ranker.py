@@ -213,7 +213,7 @@ class CurveRanker(Ensemble):
         return self._calls(matrix, threads)[1]
 
     def _how(self) -> str:
-        return "the share of the votes of {} that flag the case; ties are broken by the mean score"
+        return "which orders cases by how many votes of {} flag them, ties by the mean score"
 
     def predict(self, X: Any) -> np.ndarray:
         """Return the class of each row: its label at the base point; with a `budget`, positive above its cutoff.

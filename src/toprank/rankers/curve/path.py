@@ -18,8 +18,8 @@ from toprank.metrics import OperatingPoints
 from toprank.metrics.checks import is_int, is_real
 from toprank.rankers.cost.tao_tree import DEEPEST, TAOTree
 from toprank.tree.tao.problem import WEIGHT_BITS
-from toprank.words.numbers import EXACT_DIGITS, bound_decimal, decimal_text
-from toprank.words.wording import PLAIN, SHORT
+from toprank.words.numbers import EXACT_DIGITS, PLAIN, bound_decimal, decimal_text
+from toprank.words.wording import SHORT
 
 
 class ThresholdMove(NamedTuple):

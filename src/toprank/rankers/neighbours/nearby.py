@@ -44,7 +44,7 @@ class Nearby:
         """Return the name of a training row, or its number; "synthetic" for a case that a sampler made up (row -1)."""
         if row < 0:
             return "synthetic"
-        return f"row {row:,}" if self.names is None else self.names[row]
+        return f"training row {row:,}" if self.names is None else self.names[row]
 
 
 @dataclass(frozen=True)
@@ -82,7 +82,7 @@ class NearbyCase:
     Attributes
     ----------
     name : str
-        Its name, or "row 17" of the training table; "synthetic" for a negative that a sampler made up.
+        Its name, or "training row 17", counted from 0; "synthetic" for a negative that a sampler made up.
     row : int
         -1 for a synthetic case.
     distance : float
@@ -118,10 +118,12 @@ class NeighbourExplanation(ScoreExplanation):
     def __str__(self) -> str:
         lines = [f"score {number_text(self.score, 6)}, {self.rate_text}"]
         for title, cases in (
-            ("nearest known positives:", self.positives),
-            ("nearest known negatives:", self.negatives),
+            ("nearest known positives", self.positives),
+            ("nearest known negatives", self.negatives),
         ):
-            lines += [title, *(f"  {case}" for case in cases)]
+            is_by_row = any(case.name == f"training row {case.row:,}" for case in cases)
+            counted = " (rows of the training table, counted from 0)" if is_by_row else ""
+            lines += [f"{title}{counted}:", *(f"  {case}" for case in cases)]
         return "\n".join(lines)
 
 
@@ -192,7 +194,8 @@ def neighbour_reasons(
         for place, case in enumerate(cases):
             if strength[i, place] < LEAST_STRENGTH:
                 continue
-            text = f"near known positive {case.name} (distance {number_text(case.distance)}); "
+            known = f"known positive{'' if near.names else ','} {case.name}"
+            text = f"near {known} (distance {number_text(case.distance)}); "
             most = case.differences[0] if case.differences else None
             text += "equal in all columns" if most is None else f"differs most in {most.text}"
             feature, value = (columns[0].name, None) if most is None else (most.feature, most.value)

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from toprank.tree.columns import Category, Column
-from toprank.words.numbers import EXACT_DIGITS, bound_decimal, decimal_text
-from toprank.words.wording import PLAIN, SHORT, WEIGHT_DIGITS, Detail, is_rounded, names_text
+from toprank.words.numbers import EXACT_DIGITS, PLAIN, bound_decimal, decimal_text
+from toprank.words.wording import SHORT, WEIGHT_DIGITS, Detail, is_rounded, names_text
 from toprank.words.wrapping import GLUE, wrapped
 
 if TYPE_CHECKING:

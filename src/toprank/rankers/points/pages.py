@@ -173,7 +173,9 @@ def cutoff_text(model: Any, detail: Detail = SHORT) -> str:
     if cutoff.is_for_new_cases:
         hits = f"expect {rate_text(cutoff.hit_rate)} hits among them, {base}"
     else:
-        hits = f"in training {share_text(cutoff.training_rate)} were hits, {base}; expect fewer"
+        hits = f"in training {share_text(cutoff.training_rate)} were hits, {base}"
+        if not math.isclose(cutoff.training_rate, model.n_positives_ / model.n_cases_):
+            hits += "; expect fewer"
     share = share_text(cutoff.n_above / model.n_cases_)
     return f"Flagged: a score of {detail.number(cutoff.threshold)} or more, {share} of cases; {hits}."
 
