@@ -20,6 +20,7 @@ from toprank import (
     CostOptimalCurve,
     CostOptimalForest,
     CostTree,
+    ExtraTrees,
     GammaKNN,
     LambdaMART,
     LocalGammaKNN,
@@ -88,7 +89,8 @@ STACKS = {
     ),
     "stacked-equal": StackedRanker([TreeRank(**SMALL), RankingTree(max_depth=2, min_samples_leaf=1)], cv=0),
 }  # fmt: skip
-EVERY = RANKERS | STACKS | {kind: BOOSTERS[kind] for kind in ("sgbap", "sgbap-sigmoid", "pairwise-boost", "rankboost")}
+OTHERS = STACKS | {"extra-trees": ExtraTrees(n_estimators=4, min_samples_leaf=1, cv=2, random_state=0)}
+EVERY = RANKERS | OTHERS | {kind: BOOSTERS[kind] for kind in ("sgbap", "sgbap-sigmoid", "pairwise-boost", "rankboost")}
 """What laws are tested on: boosters with a loss of their own alone are not in it, as they share all other lines."""
 
 NEIGHBOURS = {
@@ -139,7 +141,7 @@ def variant(kind, **parameters):
     model = clone(EVERY[kind])
     own = model.get_params(deep=False)
     given = {name if name in own else f"base__{name}": value for name, value in parameters.items()}
-    if kind in BOOSTERS or kind in STACKS:
+    if kind not in RANKERS:
         given = {name: value for name, value in given.items() if name in own}
     return model.set_params(**given)
 

@@ -28,6 +28,7 @@ SETTINGS: dict[str, list[dict[str, Any]]] = {
     "TreeRank": [{"cv": 0}, {"ccp_alpha": 0.001, "cv": 3}],
     "TreeRankForest": [{"n_estimators": 3, "random_state": 0}],
     "TreeRankBoost": [{"n_estimators": 3, "cv": 0}],
+    "ExtraTrees": [{"n_estimators": 3, "cv": 2}],
     "CostOptimalCurve": [{"base": TAOTree(max_depth=2), "depths": None, "alphas": None, "cost_factor": 16.0, "cv": 2}],
     "CostOptimalForest": [{"base": TAOTree(max_depth=2), "n_estimators": 2, "cost_factor": 50.0, "random_state": 0}],
     "TAOTree": [{"max_depth": 2, "cv": 0}],

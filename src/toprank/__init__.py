@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from toprank.rankers.cost.tao_tree import TAOTree
     from toprank.rankers.curve.cost_curve import CostOptimalCurve
     from toprank.rankers.curve.cost_forest import CostOptimalForest
+    from toprank.rankers.ensemble.extra_trees import ExtraTrees
     from toprank.rankers.ensemble.meta_ap_forest import MetaAPForest
     from toprank.rankers.ensemble.stacked import StackedRanker
     from toprank.rankers.ensemble.treerank_boost import TreeRankBoost
@@ -55,6 +56,7 @@ __all__ = [
     "CostOptimalForest",
     "CostPath",
     "CostTree",
+    "ExtraTrees",
     "GammaKNN",
     "GammaKNNClassifier",
     "InputError",

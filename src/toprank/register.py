@@ -60,6 +60,7 @@ ENTRIES = (
     Entry("MetaAPForest", "toprank.rankers.ensemble.meta_ap_forest", "ensemble", "metaap-forest"),
     Entry("TreeRank", "toprank.rankers.meta.treerank", "tree", "treerank"),
     Entry("TreeRankForest", "toprank.rankers.ensemble.treerank_forest", "ensemble", "treerank-forest"),
+    Entry("ExtraTrees", "toprank.rankers.ensemble.extra_trees", "other", "extra-trees"),
     Entry("TreeRankBoost", "toprank.rankers.ensemble.treerank_boost", "ensemble", "treerank-boost"),
     Entry("CostOptimalCurve", "toprank.rankers.curve.cost_curve", "curve", "cost-curve", labels=True),
     Entry("CostOptimalForest", "toprank.rankers.curve.cost_forest", "ensemble", labels=True),

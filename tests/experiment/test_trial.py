@@ -11,8 +11,8 @@ from toprank.experiment.registry import find_method
 from toprank.experiment.search import Tuner, make_encoder
 from toprank.experiment.trial import Cases, load_cases, make_split, run_trial
 
-LEAK_METHODS = ["metaap", "gini-rate", "logistic-l2", "extra-trees", "smote+logistic-l1", "plain-knn"]
-SMALL = {"extra-trees": {"n_estimators": 20}}
+LEAK_METHODS = ["metaap", "gini-rate", "logistic-l2", "plain-extra-trees", "smote+logistic-l1", "plain-knn"]
+SMALL = {"plain-extra-trees": {"n_estimators": 20}}
 
 
 def trial_of(method, names=("one",), **others):

@@ -32,10 +32,10 @@ def models():
     """An estimator of every kind, unfitted, by name."""
     from sklearn.base import clone
 
-    from ranker_cases import BOOSTERS, NEIGHBOURS, POINTS, RANKERS, STACKS
+    from ranker_cases import BOOSTERS, NEIGHBOURS, OTHERS, POINTS, RANKERS
     from toprank import KNN, SGBAP, GammaKNNClassifier, TAOClassifier, TreeRank
 
-    kept = {name: clone(model) for name, model in (RANKERS | BOOSTERS | NEIGHBOURS | STACKS | POINTS).items()}
+    kept = {name: clone(model) for name, model in (RANKERS | BOOSTERS | NEIGHBOURS | OTHERS | POINTS).items()}
     kept["oblique-categories"] = TreeRank(leaf_ranker="oblique", max_depth=3, leaf_depth=1, min_samples_leaf=5, cv=0)
     kept["sgbap-init"] = SGBAP(n_estimators=3, cv=0, init=SGBAP(n_estimators=2, cv=0, init=KNN(cv=0)), random_state=0)
     return kept | {"classes": TAOClassifier(max_depth=2, alpha=0.3), "neighbour-classes": GammaKNNClassifier()}

@@ -23,7 +23,7 @@ from toprank.distributed import SGBAP, sgbap, training
 from toprank.distributed.partitions import PartitionedTable, blocks_of, computed
 from toprank.distributed.training import WorkerLostError, cut_values
 from toprank.errors import InputError, InputTypeError
-from toprank.rankers.boosting import additive_ranker
+from toprank.rankers.boosting import boosted_ranker
 from toprank.rankers.boosting.rounds import Rounds, Rows
 from toprank.tree import columns
 
@@ -108,7 +108,7 @@ def test_arrays_of_dask_in_any_chunks(client):
 
 
 def test_most_rows_stay_on_the_workers(client, monkeypatch):
-    for module in (cases, additive_ranker, columns, sgbap):
+    for module in (cases, boosted_ranker, columns, sgbap):
         for limit in ("FINGERPRINT_ROWS", "COVER_ROWS", "USUAL_ROWS"):
             if hasattr(module, limit):
                 monkeypatch.setattr(module, limit, 20)

@@ -7,7 +7,7 @@ from plot_checks import assert_apart, assert_inside, texts_of
 from ranker_cases import make_cases
 from toprank import SGBAP, InputError, MetaAP
 from toprank.plots import LearningCurveDisplay
-from toprank.rankers.boosting.additive_ranker import best_round
+from toprank.rankers.boosting.boosted_ranker import best_round
 
 
 @pytest.fixture(scope="module")

@@ -9,7 +9,7 @@ from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
-from ranker_cases import BOOSTERS, CLASSES, EVERY, RANKERS, STACKS, make_cases
+from ranker_cases import BOOSTERS, CLASSES, EVERY, OTHERS, RANKERS, make_cases
 from sklearn_checks import OF_EVERY_CLASS, sklearn_checks
 from toprank import (
     SGBAP,
@@ -45,7 +45,7 @@ LINE_AT_ZERO = (
 FOR_COSTS = ["cost", "tao", "cost-curve", "cost-forest"]
 SIGNED = {
     "boost": (-1.001, 1),
-    **dict.fromkeys(["additive-boost", *BOOSTERS, *STACKS], (-np.inf, np.inf)),
+    **dict.fromkeys(["additive-boost", *BOOSTERS, *OTHERS], (-np.inf, np.inf)),
 }  # scores around 0
 DRAWS_ROWS = "bootstraps draw rows, so a row given twice is drawn otherwise than a row of weight 2"
 

@@ -31,7 +31,8 @@ from toprank.distributed.partitions import (
 from toprank.distributed.training import Fit, reference_rows
 from toprank.errors import InputError, InputTypeError, warn_caller
 from toprank.metrics import average_precision
-from toprank.rankers.boosting.additive_ranker import COVER_ROWS, TREES_SO_FAR
+from toprank.rankers.additive_ranker import COVER_ROWS
+from toprank.rankers.boosting.boosted_ranker import TREES_SO_FAR
 from toprank.rankers.boosting.booster import feature_types
 from toprank.rankers.boosting.rounds import import_xgboost
 from toprank.rankers.boosting.sgbap import SGBAP as LocalSGBAP
@@ -89,7 +90,7 @@ class SGBAP(LocalSGBAP):
         """
         import_dask()
         import_xgboost()
-        if self.init is not None:
+        if self.init is not None and self.init != "auto":
             raise InputTypeError(
                 f"init is a {type(self.init).__name__}, expected None: on a cluster boosting starts from scratch. "
                 "Hint: toprank.SGBAP takes init, on one machine."

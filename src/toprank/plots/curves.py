@@ -45,7 +45,7 @@ from toprank.plots.style import (
     short_names,
     write_title,
 )
-from toprank.rankers.boosting.additive_ranker import best_round
+from toprank.rankers.boosting.boosted_ranker import best_round
 from toprank.rankers.unseen import has_folds
 from toprank.words.counts import plural
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Self
 
@@ -145,13 +145,48 @@ class AdditiveTrees:
         averaged over the rows that reached the node.
         """
         self._check_width(X)
-        leaves, at, path = self.leaf_paths
-        out = np.zeros(X.shape)
+        leaves, starts, path = self.leaf_paths
+        out, points = np.zeros(X.shape), quadrature((self.depth + 1) // 2)
         for rows in row_blocks(*X.shape):
             shapley_values(
-                as_block(X, rows), self.conditions, self.category_bits, leaves, at, path, self.value, self.cover,
-                max(self.depth, 1), out[rows],
+                as_block(X, rows), self.conditions, self.category_bits, leaves, starts, path, self.value, self.cover,
+                *points, out[rows],
             )  # fmt: skip
+        return out
+
+    @classmethod
+    def from_parts(cls, parts: list[dict[str, np.ndarray]], n_features: int) -> AdditiveTrees:
+        """Trees, each given by its arrays with nodes and sets of categories numbered from 0; checked."""
+        sizes, sets = ([len(part[name]) for part in parts] for name in ("kind", "category_bits"))
+        root = np.append(0, np.cumsum(sizes))
+        arrays = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
+        for name, start in (("left", root), ("right", root), ("category_at", np.append(0, np.cumsum(sets)))):
+            arrays[name] = np.where(arrays[name] < 0, -1, arrays[name] + np.repeat(start[:-1], sizes))
+        return cls(**arrays, root=root[:-1], n_features=n_features).check()
+
+    def to_arrays(self) -> dict[str, np.ndarray]:
+        """The arrays of the trees by name, for a file."""
+        return {name: getattr(self, name) for name in DTYPES}
+
+    @classmethod
+    def from_arrays(cls, arrays: dict[str, np.ndarray], n_features: int) -> AdditiveTrees:
+        """The trees that `to_arrays` wrote, checked; raises InputError if they are damaged."""
+        for name, dtype in DTYPES.items():
+            if arrays[name].dtype != dtype or arrays[name].ndim != (2 if name == "category_bits" else 1):
+                raise InputError(f"Its trees have an array {name} of another type.")
+        return cls(**{name: arrays[name] for name in DTYPES}, n_features=n_features).check()
+
+    def node_weights(self, X: np.ndarray, weight: np.ndarray) -> np.ndarray:
+        """Weight of the rows that pass each node, float64 (n_nodes,).
+
+        Parameters
+        ----------
+        X : float array of shape (n, n_features)
+        weight : float64 array of shape (n,)
+        """
+        out = np.zeros(len(self.kind))
+        for rows in row_blocks(*X.shape):
+            add_covers(as_block(X, rows), weight[rows], self.conditions, self.category_bits, self.root, out)
         return out
 
     def with_cover(self, X: np.ndarray, weight: np.ndarray) -> AdditiveTrees:
@@ -162,16 +197,19 @@ class AdditiveTrees:
         X : float array of shape (n, n_features)
         weight : float64 array of shape (n,)
         """
-        cover = np.zeros(len(self.kind))
-        for rows in row_blocks(*X.shape):
-            block = as_block(X, rows)
-            add_covers(block, weight[rows], self.conditions, self.category_bits, self.root, cover)
-        return self.with_given_cover(cover + 1e-3 * weight.sum() / max(len(weight), 1))
+        return self.with_given_cover(self.node_weights(X, weight) + least_cover(weight))
 
     def with_given_cover(self, cover: np.ndarray) -> AdditiveTrees:
         """The same trees with other weights of nodes."""
-        arrays = {name: getattr(self, name) for name in DTYPES} | {"cover": cover}
-        return AdditiveTrees(**arrays, n_features=self.n_features)
+        return replace(self, cover=cover)
+
+    def spread(self) -> float:
+        """How far the trees spread cases apart: the standard deviation of each tree's values, added up."""
+        weight = np.where(self.is_leaf, self.cover, 0.0)
+        total = np.add.reduceat(weight, self.root)
+        mean = np.add.reduceat(weight * self.value, self.root) / total
+        square = np.add.reduceat(weight * self.value.astype(np.float64) ** 2, self.root) / total
+        return float(np.sqrt(np.maximum(square - mean**2, 0.0)).sum())
 
     def importances(self) -> np.ndarray:
         """Share of each feature in the gain, float64 (n_features,); sums to 1, or is 0 without conditions."""
@@ -219,3 +257,28 @@ class AdditiveTrees:
                 f"The trees have {self.n_features} columns, got an array of shape {X.shape}. "
                 "Hint: pass the encoded columns that they were grown on."
             )
+
+
+def least_cover(weight: np.ndarray) -> float:
+    """What is added to the weight of every node, so that explanations know a way to each: a thousandth of a case."""
+    return 1e-3 * float(weight.sum()) / max(len(weight), 1)
+
+
+def quadrature(most: int) -> tuple[np.ndarray, np.ndarray]:
+    """Gauss-Legendre points on [0, 1] and their weights: row i, of i points, integrates polynomials of degree 2 i - 1.
+
+    Returns
+    -------
+    float64 arrays of shape (most + 1, most), at least one column
+
+    Examples
+    --------
+    >>> at, weight = quadrature(2)
+    >>> round(float(weight[2] @ at[2] ** 3), 12)
+    0.25
+    """
+    at, weight = np.zeros((2, most + 1, max(most, 1)))
+    for n in range(1, most + 1):
+        points, weights = np.polynomial.legendre.leggauss(n)
+        at[n, :n], weight[n, :n] = (points + 1.0) / 2.0, weights / 2.0
+    return at, weight

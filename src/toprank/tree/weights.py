@@ -88,3 +88,24 @@ def _both(is_positive: np.ndarray, weight: np.ndarray) -> tuple[np.ndarray, np.n
     """Positive and total weight of each row, rounded."""
     total = np.rint(weight).astype(WEIGHT)
     return np.where(is_positive, total, 0), total
+
+
+def weight_unit(weight: np.ndarray | None) -> float:
+    """What all weights are multiplied by: 1 over their mean, in which a row counts by its weight; never below 1.
+
+    Penalties are in cases, and weights that add up to 1 would leave nothing to learn from. So equal weights below 1
+    count as 1 each. Weights of 1 or more are copies of rows and stay as they are, also beside a few
+    light rows.
+
+    Examples
+    --------
+    >>> weight_unit(np.full(8, 0.125)), weight_unit(np.array([1.0, 3.0, 1.0]))
+    (8.0, 1.0)
+    >>> round(weight_unit(np.array([1.0, 1.0, 1e-9, 1e-9])), 6), weight_unit(np.array([1.0, *[0.25] * 16]))
+    (1.0, 2.5)
+    """
+    if weight is None:
+        return 1.0
+    most = float(weight.max())
+    part = weight / most
+    return max(1.0, math.fsum(part) / math.fsum(part * part) / most)

@@ -14,14 +14,14 @@ from toprank import SGBAP, InputError, LambdaMART, LogisticBoost, RankBoost, loa
 from toprank.datasets import make_audit
 from toprank.metrics import average_precision, precision_at_k
 from toprank.rankers.boosting import booster, rounds
-from toprank.rankers.boosting.additive_ranker import FoldRun, Followed, best_round
+from toprank.rankers.boosting.boosted_ranker import FoldRun, Followed, best_round
 from toprank.rankers.boosting.losses import ExponentialAP, SigmoidAP, Slopes
 from toprank.rankers.boosting.rounds import Rounds, to_fixed_points
 from toprank.rankers.boosting.sgbap import Setup
 from toprank.rankers.boosting.xgboost_trees import largest_below, trees_from_json
 from toprank.tree.additive import AdditiveTrees
 
-QUICK = {"n_estimators": 12, "warm_up": 4, "learning_rate": 0.2, "random_state": 0}
+QUICK = {"n_estimators": 12, "warm_up": 4, "learning_rate": 0.2, "init": None, "random_state": 0}
 
 
 @pytest.fixture(scope="module")
@@ -406,8 +406,9 @@ def test_an_interrupted_second_pass_that_is_worse_leaves_those_of_the_first(audi
 
 def test_no_surrogate_is_claimed_where_all_rounds_are_warm_up(audit, tmp_path):
     """Rounds of the warm-up lower the logistic loss: with few rounds, SGBAP is LogisticBoost, and says so."""
-    settings = {"n_estimators": 8, "cv": 2, "random_state": 0}
-    model, plain = SGBAP(**settings).fit(audit.X, audit.y), LogisticBoost(**settings).fit(audit.X, audit.y)
+    given = {"n_estimators": 8, "cv": 2, "random_state": 0}
+    settings = given | {"init": None}
+    model, plain = SGBAP(**settings).fit(audit.X, audit.y), LogisticBoost(**given).fit(audit.X, audit.y)
     assert model._json == plain._json
     assert (model.blend_, SGBAP(**settings | {"cv": 0}).fit(audit.X, audit.y).blend_) == (0.0, 0.0)
     assert model._facts()["blend"] == "the logistic loss alone, chosen by folds"
@@ -495,7 +496,7 @@ def test_bad_settings_are_refused(audit):
 @pytest.mark.parametrize("seed", [0, 2])  # it pays in the first table alone, and clearly
 def test_folds_choose_whether_the_surrogate_pays(seed):
     data = make_audit(1500, random_state=seed)
-    settings = {"max_depth": 3, "n_estimators": 30, "warm_up": 5, "learning_rate": 0.2, "cv": 2}
+    settings = {"max_depth": 3, "n_estimators": 30, "warm_up": 5, "learning_rate": 0.2, "init": None, "cv": 2}
     fits = {blend: SGBAP(blend=blend, **settings).fit(data.X, data.y) for blend in (0.8, 0.0, "auto")}
     best = {blend: model.learning_curve_["average_precision"].max() for blend, model in fits.items()}
     chosen = 0.0 if best[0.0] >= best[0.8] else 0.8
@@ -536,7 +537,7 @@ def test_few_positives_do_not_choose_the_depth(capsys, n_positives, weight, n_pa
     """A weight of 2 is the row twice."""
     X, y = rows_that_add_up(600, works_together=False)
     rows = np.sort(np.r_[np.flatnonzero(~y), np.flatnonzero(y)[:n_positives]])
-    model = SGBAP(n_estimators=3, verbose=1).fit(X[rows], y[rows], np.full(len(rows), weight))
+    model = SGBAP(n_estimators=3, init=None, verbose=1).fit(X[rows], y[rows], np.full(len(rows), weight))
     assert model._facts()["trees"].endswith(", chosen by folds") == (n_passes == 3)
     shown = capsys.readouterr().err
     assert f"folds (1 of {n_passes}) [" in shown

@@ -104,7 +104,7 @@ def test_margins_are_out_of_fold_in_every_fold():
     rows, y = linear_cases(200)
     data, init = cases_of(rows, y), LogisticRegression()
     booster = SGBAP(init=init, random_state=0)
-    fits, folds = InitFits(booster, data, Threads()), held_out_folds(data, 4, 0)
+    fits, folds = InitFits(booster, init, data, Threads()), held_out_folds(data, 4, 0)
     fits.folds = folds
     for inside in [np.arange(200), *(fold.inside for fold in folds)]:
         start, margin = fits.start(inside, np.ones(200))

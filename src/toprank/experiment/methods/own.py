@@ -26,6 +26,7 @@ from toprank.rankers.boosting.xgboost_rankers import MAPBoost, PairwiseBoost
 from toprank.rankers.cost.cost_tree import CostTree
 from toprank.rankers.cost.tao_tree import TAOTree
 from toprank.rankers.curve.cost_curve import CostOptimalCurve
+from toprank.rankers.ensemble.extra_trees import ExtraTrees
 from toprank.rankers.ensemble.meta_ap_forest import MetaAPForest
 from toprank.rankers.ensemble.stacked import StackedRanker
 from toprank.rankers.ensemble.treerank_boost import TreeRankBoost
@@ -82,7 +83,9 @@ def ridge() -> Pipeline:
     return make_pipeline(numbers, StandardScaler(), LogisticRegression(C=0.01, max_iter=10_000))
 
 
-STARTS: dict[str, Callable[[], Any]] = {"none": lambda: None, "ridge": ridge, "metaap-forest": MetaAPForest}
+STARTS: dict[str, Callable[[], Any]] = {
+    "none": lambda: None, "ridge": ridge, "metaap-forest": MetaAPForest, "extra-trees": lambda: ExtraTrees(cv=0),
+}  # fmt: skip
 """What boosting may start from, by the name of `init` in plans."""
 
 
@@ -230,6 +233,9 @@ METHODS = [
            recipe(MetaAPForest.paper, depth=4, splitter="hist"),
            "The forest as published: one depth for both levels, no stopping, no smoothing.",
            space={"depth": PAPER_DEPTHS}),
+    Method("extra-trees", "Extra trees", "toprank", recipe(ExtraTrees, cv=0),
+           size=lambda ranker: (ranker.trees_.n_leaves, "leaves"),
+           summary="Trees with random thresholds, their log-odds averaged, with the defaults of ExtraTrees()."),
     tree("tao", "TAO tree", recipe(TAOTree, cv=0, split="oblique"),
          "Small tree of conditions on weighted sums, optimised as a whole for the cost of mistakes.", space=TAO_SPACE),
     tree("tao-axis", "TAO tree, axis-aligned", recipe(TAOTree, cv=0, split="axis"),

@@ -219,7 +219,7 @@ METHODS = [
          "scikit-learn's tree as in the MetaAP paper: ranked by the signed distance to a threshold."),
     forest("random-forest", "Random forest", recipe(RandomForestClassifier), FOREST_SPACE,
            "scikit-learn's random forest, 100 trees."),
-    forest("extra-trees", "Extra trees", recipe(ExtraTreesClassifier), FOREST_SPACE,
+    forest("plain-extra-trees", "Plain extra trees", recipe(ExtraTreesClassifier), FOREST_SPACE,
            "scikit-learn's extremely randomised trees, 100 of them."),
     forest("balanced-random-forest", "Balanced random forest",  # drawn with replacement (Chen et al., 2004)
            recipe("imblearn.ensemble:BalancedRandomForestClassifier", sampling_strategy="all", replacement=True,

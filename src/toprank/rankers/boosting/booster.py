@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 import warnings
 from abc import abstractmethod
 from dataclasses import replace
@@ -18,12 +17,13 @@ from toprank._core.interrupts import interrupts_held_back
 from toprank._core.threads import Threads, resolve_n_jobs
 from toprank.data.cases import Cases
 from toprank.errors import InputError
-from toprank.rankers.boosting.additive_ranker import ADDITIVE_CONSTRAINTS, AdditiveRanker
+from toprank.rankers.boosting.boosted_ranker import BOOSTED_CONSTRAINTS, BoostedRanker
 from toprank.rankers.boosting.losses import Loss, RowSums
 from toprank.rankers.boosting.rounds import Rounds, Rows, Settings, import_xgboost
 from toprank.rankers.boosting.xgboost_trees import trees_from_json
 from toprank.rankers.seeds import seed_of
 from toprank.rankers.unseen import Unseen
+from toprank.tree.weights import weight_unit
 
 FEW_POSITIVES = 20
 """With fewer positives, the least curvature of a leaf is lowered in proportion."""
@@ -32,7 +32,7 @@ MOST_DEPTH = 30
 """Most conditions on a path of a tree that may be asked for."""
 
 BOOSTER_CONSTRAINTS: dict[str, list[Any]] = {
-    **ADDITIVE_CONSTRAINTS,
+    **BOOSTED_CONSTRAINTS,
     "max_depth": [Interval(Integral, 1, MOST_DEPTH, closed="both")],
     "min_child_weight": [Interval(Real, 0, None, closed="left")],
     "reg_lambda": [Interval(Real, 0, None, closed="left")],
@@ -44,7 +44,7 @@ BOOSTER_CONSTRAINTS: dict[str, list[Any]] = {
 """scikit-learn's checks of the parameters that all boosters share."""
 
 
-class Booster(AdditiveRanker):
+class Booster(BoostedRanker):
     """Base of the rankers that XGBoost grows; a subclass says which loss each round lowers.
 
     Scoring and explaining need no XGBoost: its trees are converted, with the same scores bit for bit.
@@ -136,27 +136,6 @@ class Booster(AdditiveRanker):
         if cover.shape != self.trees_.cover.shape or cover.dtype != np.float64:
             raise InputError("Its trees and their weights do not fit together.")
         self.trees_ = self.trees_.with_given_cover(cover).check()
-
-
-def weight_unit(weight: np.ndarray | None) -> float:
-    """What all weights are multiplied by: 1 over their mean, in which a row counts by its weight; never below 1.
-
-    The penalties of XGBoost are in cases, and weights that add up to 1 would leave nothing to learn from. So equal
-    weights below 1 count as 1 each. Weights of 1 or more are copies of rows and stay as they are, also beside a few
-    light rows.
-
-    Examples
-    --------
-    >>> weight_unit(np.full(8, 0.125)), weight_unit(np.array([1.0, 3.0, 1.0]))
-    (8.0, 1.0)
-    >>> round(weight_unit(np.array([1.0, 1.0, 1e-9, 1e-9])), 6), weight_unit(np.array([1.0, *[0.25] * 16]))
-    (1.0, 2.5)
-    """
-    if weight is None:
-        return 1.0
-    most = float(weight.max())
-    part = weight / most
-    return max(1.0, math.fsum(part) / math.fsum(part * part) / most)
 
 
 def feature_types(data: Cases) -> list[str]:

@@ -16,7 +16,7 @@ from toprank._core.threads import Threads
 from toprank.data.binned_cases import BinnedCases
 from toprank.errors import InputError
 from toprank.files.model_file import without_prefix
-from toprank.rankers.boosting.additive_ranker import ADDITIVE_CONSTRAINTS, AdditiveRanker
+from toprank.rankers.boosting.boosted_ranker import BOOSTED_CONSTRAINTS, BoostedRanker
 from toprank.rankers.validation import check_finite
 from toprank.tree.additive import DTYPES, AdditiveTrees
 from toprank.tree.bin_mapper import BinMapper, row_blocks
@@ -27,7 +27,7 @@ MOST_R = 1.0 - 2.0**-20
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class RankBoost(AdditiveRanker):
+class RankBoost(BoostedRanker):
     """RankBoost for two classes: weak rankings are thresholds on one column.
 
     Every round weights each pair of a positive and a negative by exp(score of the negative - score of the positive),
@@ -86,7 +86,7 @@ class RankBoost(AdditiveRanker):
     """
 
     _parameter_constraints = {
-        **ADDITIVE_CONSTRAINTS,
+        **BOOSTED_CONSTRAINTS,
         "max_bins": [Interval(Integral, 2, 255, closed="both")],
         "missing": [StrOptions({"abstain", "side"})],
     }
@@ -126,7 +126,7 @@ class RankBoost(AdditiveRanker):
         self.pair_loss_ = np.array(growing.pair_loss)
 
     def _plain_parts(self) -> dict[str, Any]:
-        return {"trees": {name: getattr(self.trees_, name).tolist() for name in DTYPES}}
+        return {"trees": {name: array.tolist() for name, array in self.trees_.to_arrays().items()}}
 
     def _size_in_words(self) -> str:
         n_columns = len(np.unique(self.trees_.feature[~self.trees_.is_leaf]))
@@ -137,17 +137,12 @@ class RankBoost(AdditiveRanker):
         return {"n_leaves": 2 * n, "n_trees": len(self.trees_), "n_conditions": n}
 
     def _to_arrays(self) -> dict[str, np.ndarray]:
-        trees = {f"trees_{name}": getattr(self.trees_, name) for name in DTYPES}
+        trees = {f"trees_{name}": array for name, array in self.trees_.to_arrays().items()}
         return super()._to_arrays() | trees | {"pair_loss": self.pair_loss_}
 
     def _from_arrays(self, arrays: dict[str, np.ndarray]) -> None:
         super()._from_arrays(arrays)
-        parts = without_prefix(arrays, "trees_")
-        for name, dtype in DTYPES.items():
-            if parts[name].dtype != dtype or parts[name].ndim != (2 if name == "category_bits" else 1):
-                raise InputError(f"Its trees have an array {name} of another type.")
-        trees = {name: parts[name] for name in DTYPES}
-        self.trees_ = AdditiveTrees(**trees, n_features=len(self.columns_)).check()
+        self.trees_ = AdditiveTrees.from_arrays(without_prefix(arrays, "trees_"), len(self.columns_))
         loss = arrays["pair_loss"]
         if loss.dtype != np.float64 or loss.shape != (len(self.trees_),) or not np.all(loss >= 0):
             raise InputError("Its losses are not one number per tree.")

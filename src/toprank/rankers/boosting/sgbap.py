@@ -12,11 +12,12 @@ from toprank._compat import HasMethods, Interval, StrOptions
 from toprank._core.threads import Threads
 from toprank.data.cases import Cases
 from toprank.errors import InputError, warn_caller
-from toprank.rankers.boosting.additive_ranker import Followed
+from toprank.rankers.boosting.boosted_ranker import Followed
 from toprank.rankers.boosting.booster import BOOSTER_CONSTRAINTS, MOST_DEPTH
 from toprank.rankers.boosting.losses import Blend, ExponentialAP, Logistic, Loss, SigmoidAP
 from toprank.rankers.boosting.warm_booster import WarmBooster
-from toprank.rankers.unseen import Fold, Unseen
+from toprank.rankers.ensemble.extra_trees import ExtraTrees
+from toprank.rankers.unseen import Fold, Unseen, has_folds
 from toprank.words.counts import plural
 
 BLEND = 0.8
@@ -25,8 +26,9 @@ BLEND = 0.8
 DEPTH, ADDITIVE = 6, 1
 """Depth of the trees if columns interact, and if each acts on its own."""
 
-FEWEST_POSITIVES = 50
-"""With fewer positives, held-out cases cannot tell which depth ranks better."""
+FEW_POSITIVES, FEWEST_POSITIVES = 100, 50
+"""With fewer positives than the first, boosting starts from a forest. With fewer than the second, held-out cases cannot
+tell which depth ranks better."""
 
 NOT_ALL_TRIED = (
     "The folds were interrupted before all settings were tried: the model has the best of those whose folds are done. "
@@ -83,11 +85,12 @@ class SGBAP(WarmBooster):
     line_search : bool, default False
         True: algorithm 1 of the paper, with regression trees on the gradient and the best step along each tree. False:
         Newton steps.
-    init : estimator or None, default None
+    init : estimator, "auto" or None, default "auto"
         Warm start: a ranker of this library or a classifier of scikit-learn, refitted on parts of the table (16 times
         with cv=5). Boosting starts from its out-of-fold scores, scaled to log-odds, and its score is part of the score.
         It reads the encoded table: categories as codes, missing values as NaN. Rankers of this library are saved in the
-        model file; with other estimators, `save` raises an error.
+        model file; with other estimators, `save` raises an error. "auto": `ExtraTrees` if fewer than 100 cases are
+        positive, of which boosted trees alone learn little; else None, as with cv=0.
     cv : int, splitter or iterable, default 5
         Folds to choose the number of rounds and to estimate hit rates of new cases; 0 turns both off.
     budget : int, float or None
@@ -150,7 +153,7 @@ class SGBAP(WarmBooster):
         "blend": [Interval(Real, 0, 1, closed="both"), StrOptions({"auto"})],
         "warm_up": [Interval(Integral, 0, None, closed="left")],
         "line_search": ["boolean"],
-        "init": [HasMethods(["fit"]), None],
+        "init": [HasMethods(["fit"]), StrOptions({"auto"}), None],
     }
 
     surrogate: str = "exp"
@@ -168,7 +171,7 @@ class SGBAP(WarmBooster):
     max_bin: int = 256
     early_stopping_rounds: int | None = 50
     line_search: bool = False
-    init: Any = None
+    init: Any = "auto"
     cv: Any = 5
     budget: int | float | None = None
     pos_label: Any = None
@@ -192,8 +195,10 @@ class SGBAP(WarmBooster):
         >>> SGBAP.paper("sigmoid", max_depth=3).line_search
         True
         """
-        published: dict[str, Any] = {"alpha": 1.0, "blend": 1.0, "warm_up": 0, "subsample": 0.5, "learning_rate": 1.0,
-                                     "max_depth": DEPTH, "colsample_bytree": 1.0, "line_search": True}  # fmt: skip
+        published: dict[str, Any] = {
+            "alpha": 1.0, "blend": 1.0, "warm_up": 0, "subsample": 0.5, "learning_rate": 1.0, "max_depth": DEPTH,
+            "colsample_bytree": 1.0, "line_search": True, "init": None,
+        }  # fmt: skip
         return cls(surrogate, **published | parameters)
 
     def _fit_model(self, data: Cases, threads: Threads) -> Unseen | None:
@@ -202,14 +207,27 @@ class SGBAP(WarmBooster):
         self.blend_ = self._used_blend()
         return unseen
 
+    def _init_to_fit(self) -> Any:
+        if not isinstance(self.init, str):
+            return self.init
+        return ExtraTrees(cv=0) if self._has_forest_first() else None
+
+    def _has_forest_first(self) -> bool:
+        """Whether init="auto" stands for a forest."""
+        has_few_positives = self.n_positives_ * self._weight_unit < FEW_POSITIVES
+        return isinstance(self.init, str) and has_folds(self.cv) and has_few_positives
+
     def _setups(self) -> list[Setup]:
         """What folds try; without folds, the first one is used.
 
         The surrogate learns from the top of the training ranking. Where the model is still far from the best that trees
         can do, it overfits, and the logistic loss gets further; so do trees of several conditions where columns add up.
+        After a forest, with few positives, a choice by folds gains nothing.
         """
         depth = DEPTH if isinstance(self.max_depth, str) else int(self.max_depth)
         blends = [BLEND, 0.0] if isinstance(self.blend, str) else [float(self.blend)]
+        if self._has_forest_first():
+            return [Setup(depth, blends[0])]
         setups = [Setup(depth, blend) for blend in blends]
         has_enough_positives = self.n_positives_ * self._weight_unit >= FEWEST_POSITIVES
         if isinstance(self.max_depth, str) and has_enough_positives:

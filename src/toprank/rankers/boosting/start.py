@@ -16,6 +16,7 @@ from toprank._core.threads import Threads
 from toprank.data.cases import Cases
 from toprank.errors import InputError, InputTypeError
 from toprank.files.model_file import model_from_arrays, model_to_arrays, without_prefix
+from toprank.rankers.additive_ranker import AdditiveRanker
 from toprank.rankers.base import Ranker
 from toprank.rankers.log_odds import fit_logistic
 from toprank.rankers.seeds import seed_of
@@ -58,7 +59,7 @@ class Start:
     def from_held_out(cls, model: Any, score: np.ndarray, is_positive: np.ndarray, weight: np.ndarray) -> Start:
         """Learn the scaling from scores of rows by models that did not see them; float64 (n,) each."""
         positives, negatives = weight[is_positive].sum(), weight[~is_positive].sum()
-        is_rate = len(score) > 0 and score.min() >= 0 and score.max() <= 1
+        is_rate = len(score) > 0 and score.min() >= 0 and score.max() <= 1 and not isinstance(model, AdditiveRanker)
         least = 0.5 / (positives + negatives + 1) if is_rate else 0.0
         value = _scaled(score, least)
         center = float(np.average(value, weights=weight)) if len(score) else 0.0
@@ -84,6 +85,11 @@ class Start:
     def name(self) -> str:
         """Name of the model's class."""
         return type(self.model).__name__
+
+    @property
+    def is_sum(self) -> bool:
+        """Whether the log-odds are a sum of trees, so that each column has a share in them."""
+        return isinstance(self.model, AdditiveRanker) and self.least == 0
 
     @property
     def column(self) -> Column:
@@ -156,9 +162,9 @@ class InitFits:
         Those of the booster; their held-out rows are also the parts whose out-of-fold scores are needed.
     """
 
-    def __init__(self, owner: Ranker, data: Cases, threads: Threads):
+    def __init__(self, owner: Ranker, init: Any, data: Cases, threads: Threads):
         self._owner, self._data, self._threads = owner, data, threads
-        self._init = unfitted(owner)
+        self._init = unfitted(init, owner)
         self._cases = data
         if isinstance(self._init, Ranker):
             check_shares_table(self._init, "the init", owner, type(owner).__name__)
@@ -238,9 +244,9 @@ def _without(weight: np.ndarray, rows: np.ndarray) -> np.ndarray:
     return out
 
 
-def unfitted(owner: Any) -> Any:
-    """An unfitted copy of the `init` of a booster, with its threads and its seed where the copy names none."""
-    init = clone(owner.init)
+def unfitted(init: Any, owner: Any) -> Any:
+    """An unfitted copy of the `init` of a booster, with the booster's threads and seed where it names none."""
+    init = clone(init)
     given = init.get_params()
     seed = seed_of(owner.random_state)
     missing = {name: seed for name, value in given.items() if name.split("__")[-1] == "random_state" and value is None}

@@ -13,8 +13,9 @@ from sklearn.utils.validation import check_is_fitted
 from toprank._core.threads import Threads
 from toprank.data.cases import Cases
 from toprank.files.model_file import without_prefix
+from toprank.rankers.additive_ranker import COVER_ROWS
 from toprank.rankers.base import Ranker
-from toprank.rankers.boosting.additive_ranker import COVER_ROWS, AdditiveRanker, Followed
+from toprank.rankers.boosting.boosted_ranker import Followed
 from toprank.rankers.boosting.booster import Booster, rows_of
 from toprank.rankers.boosting.losses import RowSums
 from toprank.rankers.boosting.rounds import Rounds
@@ -38,19 +39,22 @@ class WarmBooster(Booster):
     _start_params = ("init",)
     init: Any
     start_: Start | None
-    _fits: InitFits
+    _fits: InitFits | None = None
 
     # --- fitting ------------------------------------------------------------------------------------------------
 
     def _fit_model(self, data: Cases, threads: Threads) -> Unseen | None:
         self.start_ = None
-        if self.init is None:
-            return super()._fit_model(data, threads)
-        self._fits = InitFits(self, data, threads)
+        init = self._init_to_fit()
+        self._fits = None if init is None else InitFits(self, init, data, threads)
         try:
             return super()._fit_model(data, threads)
         finally:
             del self._fits
+
+    def _init_to_fit(self) -> Any:
+        """The unfitted model to start from; None to start from scratch."""
+        return self.init
 
     def _grow(self, data: Cases, n_rounds: int, threads: Threads) -> None:
         super()._grow(data, n_rounds, threads)
@@ -60,14 +64,14 @@ class WarmBooster(Booster):
             self.start_ = self._finish(lambda: start.with_usual(*parts, threads))
 
     def _follow_folds(self, data: Cases, folds: list[Fold], threads: Threads, label: str = "folds") -> Followed:
-        if self.init is not None:
+        if self._fits is not None:
             self._fits.folds = folds
         return super()._follow_folds(data, folds, threads, label)
 
     def _start(
         self, data: Any, rows: np.ndarray, weight: np.ndarray, threads: Threads, others: np.ndarray | None = None
     ) -> Rounds:
-        if self.init is None:
+        if self._fits is None:
             return super()._start(data, rows, weight, threads, others)
         start, margin = self._fits.start(rows, weight)
         known = replace(rows_of(data, rows, weight), margin=margin)
@@ -87,6 +91,19 @@ class WarmBooster(Booster):
         return trees if start is None else lambda X: start.margin(X, Threads()) + trees(X)
 
     # --- scoring and explaining ---------------------------------------------------------------------------------
+
+    @property
+    def feature_importances_(self) -> np.ndarray:
+        """Share of each column in the gain of all conditions, float64 (n_features,); sums to 1.
+
+        The trees of an `init` that adds up trees count, too; both sums by how far they spread cases apart.
+        """
+        own = super().feature_importances_
+        if self.start_ is None or not self.start_.is_sum:
+            return own
+        model, spread = self.start_.model, self.trees_.spread()
+        both = self.start_.slope * model.trees_.spread() * model.feature_importances_ + spread * own
+        return both / both.sum() if both.any() else both
 
     @property
     def init_(self) -> Any:
@@ -111,7 +128,7 @@ class WarmBooster(Booster):
         start = self.start_
         if start is None:
             return found, columns, values
-        if isinstance(start.model, AdditiveRanker) and start.least == 0:
+        if start.is_sum:
             own, columns, values = start.model._score_parts(matrix)
             own *= start.slope
             own[:, : found.shape[1]] += found
@@ -125,7 +142,7 @@ class WarmBooster(Booster):
             return super()._size_in_words()
         model = self.start_.model
         size = f" ({model._size_in_words()})" if hasattr(model, "_size_in_words") else ""
-        return f"{super()._size_in_words()}, added to a {self.start_.name}{size}"
+        return f"{super()._size_in_words()}, added to {self.start_.name}{size}"
 
     # --- files --------------------------------------------------------------------------------------------------
 
@@ -150,5 +167,5 @@ class WarmBooster(Booster):
         super()._from_arrays(arrays)
         found = without_prefix(arrays, "init_")
         self.start_ = Start.from_arrays(found, self.columns_) if found else None
-        if self.start_ is not None:
+        if self.start_ is not None and not isinstance(self.init, str):
             self.init = clone(self.start_.model)  # also if it was fitted, which files leave out

@@ -30,17 +30,10 @@ def trees_from_json(raw: bytes, n_features: int) -> AdditiveTrees:
     if not isinstance(trees, list) or not trees:
         raise InputError("The booster has no trees.")
     parts = [_tree_arrays(tree) for tree in trees]
-    sizes = [len(part["kind"]) for part in parts]
-    if sum(sizes) > MAX_NODES:
-        raise InputError(f"The booster has {sum(sizes):,} nodes, more than {MAX_NODES:,}.")
-    root = np.append(0, np.cumsum(sizes))
-    bits_at = np.append(0, np.cumsum([len(part["category_bits"]) for part in parts]))
-    for part, start, bits in zip(parts, root.tolist(), bits_at.tolist(), strict=False):
-        part["left"][part["left"] >= 0] += start
-        part["right"][part["right"] >= 0] += start
-        part["category_at"][part["category_at"] >= 0] += bits
-    arrays = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
-    return AdditiveTrees(**arrays, root=root[:-1], n_features=n_features).check()
+    n_nodes = sum(len(part["kind"]) for part in parts)
+    if n_nodes > MAX_NODES:
+        raise InputError(f"The booster has {n_nodes:,} nodes, more than {MAX_NODES:,}.")
+    return AdditiveTrees.from_parts(parts, n_features)
 
 
 def _tree_arrays(tree: dict[str, Any]) -> dict[str, np.ndarray]:

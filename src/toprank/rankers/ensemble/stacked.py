@@ -37,14 +37,14 @@ from toprank.tree.weights import integer_weights
 from toprank.words.counts import plural
 from toprank.words.numbers import number_text
 
-DEFAULT_MEMBERS = (
-    ("forest", "MetaAPForest"),
-    ("boosting", "SGBAP"),
-    ("logistic boosting", "LogisticBoost"),
-    ("treerank forest", "TreeRankForest"),
-    ("scorecard tree", "ScorecardTree"),
+DEFAULT_MEMBERS: tuple[tuple[str, str, dict[str, Any]], ...] = (
+    ("forest", "MetaAPForest", {}),
+    ("boosting", "SGBAP", {"init": None}),  # the stack has forests of its own
+    ("logistic boosting", "LogisticBoost", {}),
+    ("treerank forest", "TreeRankForest", {}),
+    ("scorecard tree", "ScorecardTree", {}),
 )
-"""Name and class of the members of `StackedRanker()`."""
+"""Name, class and parameters of the members of `StackedRanker()`."""
 
 LEAST_COVERED = 0.9
 """Least share of the cases in folds for which a member must have held-out scores of its own, such as out of bag; else
@@ -167,9 +167,9 @@ class StackedRanker(Ranker):
     Parameters
     ----------
     rankers : list of rankers or of (name, ranker) pairs, or None
-        The members. None: `MetaAPForest`, `SGBAP`, `LogisticBoost`, `TreeRankForest` and `ScorecardTree`; without
-        XGBoost no boosting, with a warning. Members keep their parameters, except that n_jobs, and a random_state of
-        None, become those of the stack.
+        The members. None: `MetaAPForest`, `SGBAP(init=None)`, `LogisticBoost`, `TreeRankForest` and `ScorecardTree`;
+        without XGBoost no boosting, with a warning. Members keep their parameters, except that n_jobs, and a
+        random_state of None, become those of the stack.
     cv : int, splitter or iterable of splits, default 5
         Folds of the stack. 0: equal weights, and training rates only.
     budget : int, float or None
@@ -434,8 +434,9 @@ class StackedRanker(Ranker):
         """Unfitted members by name: those of `rankers`, or the default ones that the stack was fitted with."""
         kinds, names = ([str(arrays[f"{what}{i}"]) for i in range(count)] for what in ("kind", "name"))
         if self.rankers is None:
-            known = dict(DEFAULT_MEMBERS)
-            given = {name: BY_NAME[known[name]].load()() for name in names if known.get(name) in BY_NAME}
+            known = {name: (kind, parameters) for name, kind, parameters in DEFAULT_MEMBERS}
+            made = [(name, *known[name]) for name in names if name in known]
+            given = {name: BY_NAME[kind].load()(**parameters) for name, kind, parameters in made}
         else:
             given = _named(self.rankers)
         if [*given] != names or [type(ranker).__name__ for ranker in given.values()] != kinds:
@@ -458,7 +459,9 @@ class StackedRanker(Ranker):
 
 def default_members() -> dict[str, Ranker]:
     """Return the members of `StackedRanker()`: those in the register, without boosters if XGBoost is missing."""
-    members = {name: BY_NAME[kind].load()() for name, kind in DEFAULT_MEMBERS if kind in BY_NAME}
+    members = {
+        name: BY_NAME[kind].load()(**parameters) for name, kind, parameters in DEFAULT_MEMBERS if kind in BY_NAME
+    }
     if find_spec("xgboost") is not None:
         return members
     from toprank.rankers.boosting.booster import Booster

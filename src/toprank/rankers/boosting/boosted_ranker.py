@@ -1,4 +1,4 @@
-"""`AdditiveRanker`: a ranker whose score is a sum of trees, grown one per round."""
+"""`BoostedRanker`: a ranker whose score is a sum of trees that are grown one per round."""
 
 from __future__ import annotations
 
@@ -14,27 +14,21 @@ from sklearn.utils.validation import check_is_fitted
 
 from toprank._compat import Interval, StrOptions
 from toprank._core.interrupts import first_interrupt_dropped
-from toprank._core.threads import Threads, resolve_n_jobs
+from toprank._core.threads import Threads
 from toprank.budget import cases_of_budget
 from toprank.data.cases import Cases
-from toprank.data.encoding import original_values
 from toprank.errors import InputError, warn_caller
-from toprank.explain import Reason, VoteExplanation, explain_sums, sum_reasons
-from toprank.explain.values import Originals
 from toprank.files.model_file import without_prefix
 from toprank.metrics import average_precision, precision_at_k
-from toprank.rankers.base import RANKER_CONSTRAINTS, Ranker
+from toprank.rankers.additive_ranker import COVER_ROWS, AdditiveRanker
+from toprank.rankers.base import RANKER_CONSTRAINTS
 from toprank.rankers.growth import CV
 from toprank.rankers.progress import progress
 from toprank.rankers.unseen import Fold, HeldOut, Unseen, by_folds, held_out_folds
 from toprank.tree.additive import AdditiveTrees
-from toprank.tree.columns import Column
 from toprank.words.counts import plural
 
 Result = TypeVar("Result")
-
-COVER_ROWS = 20_000
-"""Training rows, drawn at random, that explanations take means over."""
 
 SMOOTHED_ROUNDS = 10
 """Rounds on both sides that the learning curve is averaged over before its best round is chosen."""
@@ -42,10 +36,7 @@ SMOOTHED_ROUNDS = 10
 MOST_MORE_ROUNDS = 1.25
 """The most by which rounds are multiplied from folds to all cases."""
 
-OF_READABLE_MODELS = ("rules", "rule_list", "to_text")
-"""Methods of models that people read; asked for here, they get a sentence."""
-
-ADDITIVE_CONSTRAINTS: dict[str, list[Any]] = {
+BOOSTED_CONSTRAINTS: dict[str, list[Any]] = {
     **RANKER_CONSTRAINTS,
     "n_estimators": [Interval(Integral, 1, None, closed="left")],
     "learning_rate": [Interval(Real, 0, None, closed="neither")],
@@ -55,7 +46,7 @@ ADDITIVE_CONSTRAINTS: dict[str, list[Any]] = {
     "random_state": ["random_state"],
     "verbose": ["verbose"],
 }
-"""scikit-learn's checks of the parameters that all sums of trees share."""
+"""scikit-learn's checks of the parameters that all boosters share."""
 
 
 class Growing(Protocol):
@@ -87,7 +78,7 @@ class Followed:
     unseen : Unseen
         The held-out cases, each scored after as many rounds as are best for the other folds.
     curve : dict of arrays
-        See `AdditiveRanker.learning_curve_`.
+        See `BoostedRanker.learning_curve_`.
     is_complete : bool
         False: an interrupt ended it.
     """
@@ -103,8 +94,8 @@ class Followed:
         return float(self.curve["average_precision"].max())
 
 
-class AdditiveRanker(Ranker):
-    """Base of the rankers that add up trees; a subclass says how they grow.
+class BoostedRanker(AdditiveRanker):
+    """Base of the rankers that add one tree per round; a subclass says how they grow.
 
     The number of rounds is chosen by the average precision of held-out cases, in the folds that also give the hit rates
     of new cases.
@@ -119,13 +110,10 @@ class AdditiveRanker(Ranker):
         `budget`, scaled to the held-out cases, or the number of positives without one. Empty with cv=0.
     """
 
-    _fits_training_closely = True
-
     n_estimators: int
     early_stopping_rounds: int | None
     on_interrupt: str
     verbose: int
-    trees_: AdditiveTrees
     learning_curve_: dict[str, np.ndarray]
 
     # --- fitting ------------------------------------------------------------------------------------------------
@@ -247,31 +235,7 @@ class AdditiveRanker(Ranker):
             warn_caller(AFTER_FOLDS)
         return step()
 
-    # --- scoring and explaining ---------------------------------------------------------------------------------
-
-    def _score_rows(self, matrix: np.ndarray, threads: Threads) -> np.ndarray:
-        return self.trees_.decision_function(matrix, threads)
-
-    def _reasons(
-        self, matrix: np.ndarray, n_reasons: int, originals: Originals, gain: np.ndarray | None
-    ) -> list[list[Reason]]:
-        return sum_reasons(*self._score_parts(matrix), n_reasons, originals, gain)
-
-    def _score_parts(self, matrix: np.ndarray) -> tuple[np.ndarray, list[Column], np.ndarray]:
-        """What each column adds to the score of encoded rows, the columns, and their values: (n, n_columns) both."""
-        return self.trees_.contributions(matrix), self.columns_, matrix
-
-    def _contributions(self, matrix: np.ndarray) -> np.ndarray | None:
-        found, columns, _ = self._score_parts(matrix)
-        return found if len(columns) == matrix.shape[1] else None  # the score of another model is no column
-
-    def explain(self, X: Any) -> list[VoteExplanation]:
-        """Explain the score of each row: what each column adds to it, as exact Shapley values of the trees."""
-        matrix = self._encode(X)
-        with Threads(resolve_n_jobs(self.n_jobs)) as threads:
-            score = self._score_rows(matrix, threads)
-        originals, n_trees = original_values(X, self._input_names), len(self.trees_)
-        return explain_sums(*self._score_parts(matrix), score, self.rates_, self.base_rate_, n_trees, originals)
+    # --- scoring ------------------------------------------------------------------------------------------------
 
     @property
     def n_rounds_(self) -> int:
@@ -279,31 +243,12 @@ class AdditiveRanker(Ranker):
         check_is_fitted(self)
         return len(self.trees_)
 
-    @property
-    def feature_importances_(self) -> np.ndarray:
-        """Share of each column in the gain of all conditions, float64 (n_features,); sums to 1."""
-        check_is_fitted(self)
-        return self.trees_.importances()
-
-    def __getattr__(self, name: str) -> Any:
-        own = type(self).__name__
-        if name in OF_READABLE_MODELS:
-            raise AttributeError(
-                f"{own} has no {name!r}: a sum of many trees cannot be read. Hint: explain and top_k give the reasons "
-                "of each case, summary the main columns; RedFlags, Scorecard and MetaAP are models to read."
-            )
-        raise AttributeError(f"{own!r} object has no attribute {name!r}")
-
     def staged_decision_function(self, X: Any) -> Iterator[np.ndarray]:
         """Yield the scores after the first tree, the first two, and so on; float64 (n,) each."""
         yield from self.trees_.staged(self._encode(X))
 
     def _size_in_words(self) -> str:
         return f"{plural(len(self.trees_), 'boosted tree')}, {plural(self.trees_.n_leaves, 'leaf', 'leaves')} in all"
-
-    def _figures(self) -> dict[str, Any]:
-        inner = ~self.trees_.is_leaf
-        return {"n_leaves": self.trees_.n_leaves, "n_trees": len(self.trees_), "n_conditions": int(inner.sum())}
 
     # --- files --------------------------------------------------------------------------------------------------
 
