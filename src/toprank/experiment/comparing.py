@@ -30,7 +30,8 @@ CORE = (
 
 METHODS = (
     *CORE, "treerank", "treerank-pruned", "tree", "cost-tree", "tao", "xgboost", "hist-gradient-boosting", "catboost",
-    "random-forest", "extra-trees", "logistic-boost", "rankboost", "lambdamart-ap", "treerank-boost", "xgb-pairwise", "xgb-map",
+    "random-forest", "extra-trees", "logistic-boost", "rankboost", "lambdamart-ap", "treerank-boost", "xgb-pairwise",
+    "xgb-map",
 )  # fmt: skip
 """Compared by default, in the order in which they get time."""
 
