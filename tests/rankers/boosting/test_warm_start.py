@@ -18,6 +18,7 @@ from toprank import (
     KNN,
     SGBAP,
     CostOptimalForest,
+    ExtraTrees,
     InputError,
     LogisticBoost,
     MetaAPForest,
@@ -406,3 +407,76 @@ def test_a_search_reaches_the_parameters_of_init():
     warm = SGBAP(init=KNN(cv=0), cv=0, **QUICK).set_params(init__n_neighbors=7).fit(X, Y)
     assert warm.init_.n_neighbors == 7
     assert warm.init is not warm.init_
+
+
+# --- init="auto" ----------------------------------------------------------------------------------------------------
+
+
+def rare_cases(n_positives, n=1000, seed=0):
+    """Positives that differ from the others a little in six of twelve columns."""
+    rng = np.random.default_rng(seed)
+    rows, y = rng.normal(size=(n, 12)), np.arange(n) < n_positives
+    rows[y, :6] += 0.9
+    return rows, y
+
+
+SHORT = {"n_estimators": 4, "cv": 2, "random_state": 0}
+
+
+@pytest.mark.parametrize(
+    ("n_positives", "weight", "given", "is_forest"),
+    [(99, 1.0, {}, True), (100, 1.0, {}, False), (50, 2.0, {}, False), (99, 1.0, {"cv": 0}, False),
+     (99, 1.0, {"init": None}, False)],
+)  # fmt: skip
+def test_few_positives_start_from_a_forest(n_positives, weight, given, is_forest):
+    """A weight of 2 is the row twice."""
+    rows, y = rare_cases(n_positives, 400)
+    model = SGBAP(**SHORT | given).fit(rows, y, sample_weight=np.full(400, weight))
+    assert isinstance(model.init_, ExtraTrees) == is_forest
+    assert (model.init_ is None) != is_forest
+
+
+def test_after_a_forest_folds_choose_the_rounds_alone(capsys):
+    rows, y = rare_cases(40, 400)
+    model = SGBAP(**SHORT, verbose=1).fit(rows, y)
+    assert "\rfolds [" in capsys.readouterr().err
+    assert (model.max_depth_, model._facts()["trees"]) == (6, "of up to 6 conditions in a row")
+    assert model._facts()["blend"] == "the logistic loss alone"
+    assert model._facts()["start"] == "a forest, as fewer than 100 cases are positive"
+    assert SGBAP(**SHORT, max_depth=3).fit(rows, y).max_depth_ == 3
+
+
+def test_a_forest_is_explained_column_by_column(tmp_path):
+    rows, y = rare_cases(40, 400)
+    model = SGBAP(**SHORT).fit(rows, y)
+    matrix = model._encode(rows)
+    assert model._contributions(matrix).shape == rows.shape
+    together = model._contributions(matrix).sum(axis=1) - model.decision_function(rows)
+    np.testing.assert_allclose(together, together[0], atol=1e-4)
+    assert {step.feature for step in model.explain(rows[:1])[0].steps} <= {f"x{i}" for i in range(12)}
+    assert model.feature_importances_.sum() == pytest.approx(1.0)
+    assert model.feature_importances_[:6].sum() > 0.5
+    assert model._figures()["n_trees"] == 100 + model.n_rounds_
+    model.save(tmp_path / "model.toprank")
+    loaded = load(tmp_path / "model.toprank")
+    assert loaded.init == "auto"
+    assert np.array_equal(loaded.decision_function(rows), model.decision_function(rows))
+    assert np.array_equal(loaded.feature_importances_, model.feature_importances_)
+
+
+def test_a_sum_of_trees_is_never_read_as_a_rate():
+    """Log-odds between 0 and 1 are log-odds; read as rates, columns had no shares in them."""
+    y = np.arange(100) < 60
+    score = np.linspace(0.2, 0.8, 100)
+    start = Start.from_held_out(ExtraTrees(), score, y, np.ones(100))
+    assert start.is_sum
+    assert Start.from_held_out(LogisticRegression(), score, y, np.ones(100)).least > 0
+
+
+def test_a_forest_first_ranks_better_where_positives_are_few():
+    precision = []
+    for seed in range(3):
+        (rows, y), (new, of_new) = rare_cases(30, 1000, seed), rare_cases(300, 4000, seed + 100)
+        fits = [SGBAP(init=init, cv=3, n_estimators=60, random_state=0).fit(rows, y) for init in ("auto", None)]
+        precision.append([model.score(new, of_new) for model in fits])
+    assert np.mean(precision, axis=0)[0] > np.mean(precision, axis=0)[1]

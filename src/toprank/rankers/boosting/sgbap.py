@@ -281,12 +281,15 @@ class SGBAP(WarmBooster):
 
     def _facts(self) -> dict[str, str]:
         by_folds = ", chosen by folds" if self.learning_curve_ else ""
-        has_depth_by_folds = self.max_depth == "auto" and self.n_positives_ >= FEWEST_POSITIVES
-        return super()._facts() | {
+        has_forest_first = self.init == "auto" and self.start_ is not None
+        has_blend_by_folds = self.blend == "auto" and not has_forest_first
+        has_depth_by_folds = self.max_depth == "auto" and self.n_positives_ >= FEWEST_POSITIVES and not has_forest_first
+        start = {"start": f"a forest, as fewer than {FEW_POSITIVES} cases are positive"} if has_forest_first else {}
+        return super()._facts() | start | {
             "rounds": f"{self.n_rounds_:,}{by_folds}",
-            "blend": self._blend_in_words() + (by_folds if self.blend == "auto" else ""),
+            "blend": self._blend_in_words() + (by_folds if has_blend_by_folds else ""),
             "trees": self._depth_in_words() + (by_folds if has_depth_by_folds else ""),
-        }
+        }  # fmt: skip
 
     def _depth_in_words(self) -> str:
         if self.max_depth_ == ADDITIVE:

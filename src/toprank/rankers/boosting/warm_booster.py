@@ -144,6 +144,12 @@ class WarmBooster(Booster):
         size = f" ({model._size_in_words()})" if hasattr(model, "_size_in_words") else ""
         return f"{super()._size_in_words()}, added to {self.start_.name}{size}"
 
+    def _figures(self) -> dict[str, Any]:
+        own = super()._figures()
+        if self.start_ is None or not self.start_.is_sum:
+            return own
+        return {name: count + self.start_.model._figures()[name] for name, count in own.items()}
+
     # --- files --------------------------------------------------------------------------------------------------
 
     def _plain_parts(self) -> dict[str, Any]:
