@@ -475,6 +475,11 @@ def test_a_rule_that_makes_no_sense_is_refused(model, new, conditions, words):
         model.with_rule(conditions, new.X, new.y, points=1)
 
 
+def test_points_beside_cases_to_refit_on_are_refused(model, campaign, new):
+    with pytest.raises(InputError, match="points or refit_on, got both"):
+        model.with_rule({"age_years": (">", 3)}, new.X, new.y, points=50, refit_on=(campaign.X, campaign.y))
+
+
 def test_a_rule_without_points_or_a_wrong_number_is_refused(model, new):
     with pytest.raises(InputError, match="points"):
         model.with_rule({"age_years": (">", 3)}, new.X, new.y)

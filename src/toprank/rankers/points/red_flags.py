@@ -424,7 +424,7 @@ class RedFlags(Ranker):
         X, y, refit_on
             As in `without_rule`.
         points : float, optional
-            Points of the rule; without them, `refit_on` is needed to fit them.
+            Points of the rule; without them, `refit_on` is needed to fit them. One of the two.
 
         Examples
         --------
@@ -441,6 +441,11 @@ class RedFlags(Ranker):
             raise InputError(
                 "RedFlags.with_rule needs the points of the new rule, got neither points nor refit_on. "
                 "Hint: pass points=10, or refit_on=(X, y) with the training cases."
+            )
+        if points is not None and refit_on is not None:
+            raise InputError(
+                "RedFlags.with_rule takes points or refit_on, got both: a refit fits the points of all rules. "
+                "Hint: pass one of them."
             )
         flag = Flag(written_conditions(conditions, self.columns_), 0.0 if points is None else _checked_points(points))
         change = self._changed(Flags((*self.flags_, flag), self.flags_.n_features), "", X, y, refit_on)
