@@ -169,8 +169,8 @@ LABELS = {
         "must have a value in every row, but 100 of 300 are missing, the first in row 3 (counted from 1). Hint: ",
     ),
     "words": (
-        ["fine", "fraud"],
-        "holds 'fine' and 'fraud', and it is not clear which one is positive. Hint: choose with --positive fraud.",
+        ["fine", "no good"],
+        "holds 'fine' and 'no good', and it is not clear which one is positive. Hint: choose with --positive 'no good'.",
     ),
 }
 

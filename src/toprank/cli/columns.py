@@ -105,7 +105,7 @@ def choose_positive(found: Sequence[Any], wanted: str | None, label: str, file: 
     if usual is None:
         raise InputError(
             f"The label column {label!r} of {file} holds {both}, and it is not clear which one is positive. "
-            f"Hint: choose with --positive {found[1]}."
+            f"Hint: choose with --positive {shlex.quote(str(found[1]))}."
         )
     return key[usual]
 
