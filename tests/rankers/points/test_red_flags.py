@@ -1,6 +1,7 @@
 """RedFlags: its limits hold, its points add up, it finds planted pockets, and noise gets no rule."""
 
 import copy
+import datetime
 import re
 
 import numpy as np
@@ -18,7 +19,8 @@ from toprank import InputError, RankingTree, RedFlags, StackedRanker, load
 from toprank.datasets import make_audit
 from toprank.explain.conditions import Condition
 from toprank.rankers.points import red_flags
-from toprank.rankers.points.flags import TOP, Flag, Flags
+from toprank.rankers.points.flags import TOP, Flag, Flags, written_conditions
+from toprank.tree.columns import Column
 
 PLAIN = {"teacher": None, "cv": 0}
 
@@ -457,6 +459,34 @@ def test_an_expert_adds_a_rule(model, campaign, new):
     fitted = model.with_rule({"vat_refund_share": (">", 0.5)}, new.X, new.y, refit_on=(campaign.X, campaign.y))
     assert fitted.model.flags_[-1].points != 0
     assert fitted.model.flags_[-1].n > 0
+
+
+@pytest.mark.parametrize(
+    ("wanted", "text"),
+    [
+        (("<=", "2024-03-01"), "day <= 2024-03-01"),
+        (("<=", "1.3.2024"), "day <= 2024-03-01"),  # as in the cells of the table
+        ((">", pd.Timestamp("2024-03-01")), "day > 2024-03-01"),
+        ((datetime.date(2024, 1, 31), "2024-03-01"), "2024-01-31 < day <= 2024-03-01"),
+        (("<=", 19783), "day <= 2024-03-01"),
+    ],
+)
+def test_an_expert_writes_dates_as_dates(wanted, text):
+    columns = [Column("day", form="dmy", has_missing=False)]
+    assert [each.text() for each in written_conditions({"day": wanted}, columns)] == [text]
+
+
+@pytest.mark.parametrize("kind", [np.array, pd.Series, tuple, set])
+def test_an_expert_lists_categories_in_any_container(kind):
+    columns = [Column("sector", ("bar", "bank", "shop"), has_missing=False)]
+    (condition,) = written_conditions({"sector": kind(["bank", "bar"])}, columns)
+    assert condition.codes == (0, 1)
+
+
+@pytest.mark.parametrize("wanted", [("<=", "soon"), ("2024-03-01", "2024-01-31"), ("<=", pd.NaT)])
+def test_a_rule_on_dates_that_makes_no_sense_is_refused(wanted):
+    with pytest.raises(InputError, match="must have bounds"):
+        written_conditions({"day": wanted}, [Column("day", form="date")])
 
 
 @pytest.mark.parametrize(
