@@ -264,6 +264,13 @@ def test_a_reason_names_all_conditions_that_its_strength_counts(corrected, rate,
     assert alert["reason_2"] == ""
 
 
+def test_a_rule_of_hardly_any_points_is_no_reason(corrected):
+    model = copy.copy(corrected)
+    model.flags_ = corrected.flags_.with_points([0.03, 0.0, 0.0, 0.0])  # a factor of 1.003
+    alert = model.top_k(pd.DataFrame({"rate": [18.99], "sector": ["bank"]}), 1).iloc[0]
+    assert alert["reason_1"] == ""
+
+
 @pytest.mark.parametrize("whole", [10, None])
 @pytest.mark.parametrize("seed", range(3))
 def test_what_most_cases_have_gets_no_points(seed, whole):
