@@ -168,6 +168,8 @@ LABELS = {
         ["0", "1", ""],
         "must have a value in every row, but 100 of 300 are missing, the first in row 3 (counted from 1). Hint: ",
     ),
+    "infinite": (["0", "inf"], "holds 0.0 and inf, and it is not clear which one is positive. Hint: "),
+    "beyond integers": (["0", "1e300"], "holds 0.0 and 1e+300, and it is not clear which one is positive. Hint: "),
     "words": (
         ["fine", "no good"],
         "holds 'fine' and 'no good', and it is not clear which one is positive. Hint: choose with --positive 'no good'.",

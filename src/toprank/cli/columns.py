@@ -65,7 +65,7 @@ def label_values(frame: polars.DataFrame, label: str, file: str) -> np.ndarray:
             f"The label column {label!r} of {file} must hold yes or no, found {kind_in_words(column.dtype)}."
         )
     values = column.to_numpy() if column.dtype.is_numeric() else np.array(column.to_list())
-    whole = values.dtype.kind == "f" and bool((values == np.rint(values)).all())
+    whole = values.dtype.kind == "f" and bool(((values == np.rint(values)) & (np.abs(values) < 2**53)).all())
     return values.astype(np.int64) if whole else values
 
 
