@@ -171,8 +171,8 @@ LABELS = {
     "infinite": (["0", "inf"], "holds 0.0 and inf, and it is not clear which one is positive. Hint: "),
     "beyond integers": (["0", "1e300"], "holds 0.0 and 1e+300, and it is not clear which one is positive. Hint: "),
     "words": (
-        ["fine", "no good"],
-        "holds 'fine' and 'no good', and it is not clear which one is positive. Hint: choose with --positive 'no good'.",
+        ["fine", "not ok"],
+        "holds 'fine' and 'not ok', and it is not clear which one is positive. Hint: choose with --positive 'not ok'.",
     ),
 }
 

@@ -418,7 +418,7 @@ class RedFlags(Ranker):
         Parameters
         ----------
         conditions : dict
-            Column names with ("<=", 3), (">", 3) or (2, 5) for a number, ("<=", "2024-03-01") and the like for a date, a
+            Column names with ("<=", 3), (">", 3) or (2, 5) for a number, ("<=", "2024-03-01") and so on for a date, a
             name or a list of names for a category, None for a missing value.
         X, y, refit_on
             As in `without_rule`.
