@@ -168,9 +168,11 @@ LABELS = {
         ["0", "1", ""],
         "must have a value in every row, but 100 of 300 are missing, the first in row 3 (counted from 1). Hint: ",
     ),
+    "infinite": (["0", "inf"], "holds 0.0 and inf, and it is not clear which one is positive. Hint: "),
+    "beyond integers": (["0", "1e300"], "holds 0.0 and 1e+300, and it is not clear which one is positive. Hint: "),
     "words": (
-        ["fine", "fraud"],
-        "holds 'fine' and 'fraud', and it is not clear which one is positive. Hint: choose with --positive fraud.",
+        ["fine", "not ok"],
+        "holds 'fine' and 'not ok', and it is not clear which one is positive. Hint: choose with --positive 'not ok'.",
     ),
 }
 

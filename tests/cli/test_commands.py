@@ -166,11 +166,13 @@ def test_fit_says_what_to_do_next_with_the_budget(folder, tmp_path, budget, opti
 
 
 def test_fit_says_what_to_do_next_with_the_ids(folder, tmp_path):
-    out = tmp_path / "m.toprank"
+    out = tmp_path / "my model.toprank"
     how = ("--label", "fraud", "--cv", 0, "--model", "tree", "-o", out, "--id", "case_id", "--id", "age, staff")
-    done = run("fit", folder / "history.csv", *how)
+    said = " ".join(run("fit", folder / "history.csv", *how).out.split())
     asked = "--id case_id --id 'age, staff' -o alerts.csv"
-    assert f"topk {out} NEW_CASES.csv {asked}" in " ".join(done.out.split())
+    assert f"topk '{out}' NEW_CASES.csv {asked}" in said
+    assert f"evaluate '{out}' CHECKED_CASES.csv --label fraud" in said
+    assert f"`toprank describe '{out}' --all`" in " ".join(run("describe", out).out.split())
 
 
 def test_topk_says_where_row_counts_from():

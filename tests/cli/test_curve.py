@@ -301,14 +301,15 @@ def test_one_depth_and_one_alpha_need_no_brackets(folder):
 
 
 def test_a_target_that_no_tree_fulfils_does_not_cost_the_work(folder, tmp_path):
-    out = tmp_path / "curve.toprank"
+    out = tmp_path / "my curve.toprank"
     done = run("curve", folder / "history.csv", *COLUMNS, *SMALL, "--max-fpr", "0.01%", "-o", out)
     assert (done.code, done.out) == (2, "")
     told = done.err.replace("\n", "")
     sentence, _, hint = told.partition(" Hint: ")
     assert "(at most 0.01 % of the negatives flagged): the lowest share" in sentence
-    assert hint == f"relax the target; `toprank curve {out}` lists the trees and chooses without refitting."
+    assert hint == f"relax the target; `toprank curve '{out}'` lists the trees and chooses without refitting."
     assert load(out).selected_ is None
+    assert f"`toprank curve '{out}'` lists all trees" in " ".join(run("describe", out).out.split())
     done = run("curve", folder / "curve.toprank", "--max-fpr", "0.01%", "-o", tmp_path / "none.toprank")
     assert done.err.replace("\n", "") == f"{sentence} Hint: relax the target; leave it out to list the trees."
     assert not (tmp_path / "none.toprank").exists()

@@ -166,15 +166,16 @@ def test_columns_that_differ_in_any_two_files_are_noted(folder, tmp_path):
 def test_codes_stay_text_where_one_file_holds_only_numbers(tmp_path):
     rng = np.random.default_rng(0)
     codes = rng.choice(["12", "7", "A1"], 400)
-    pl.DataFrame({"code": codes}).write_csv(tmp_path / "a.csv")
-    pl.DataFrame({"code": codes[codes != "A1"]}).write_csv(tmp_path / "b.csv")
+    pl.DataFrame({"a code": codes}).write_csv(tmp_path / "a.csv")
+    pl.DataFrame({"a code": codes[codes != "A1"]}).write_csv(tmp_path / "b.csv")
     done = run("drift", tmp_path / "a.csv", tmp_path / "b.csv")
     assert (done.code, done.err) == (1, "")
-    assert "code is A1" in done.out
+    assert "a code is A1" in done.out
     done = run("drift", tmp_path / "b.csv", tmp_path / "a.csv")
     assert done.code == 2
-    assert "Column 'code' holds numbers in b.csv but text in a.csv: 'A1' in row " in done.err
-    assert run("drift", tmp_path / "b.csv", tmp_path / "a.csv", "--categories", "code").code == 1
+    assert "Column 'a code' holds numbers in b.csv but text in a.csv: 'A1' in row " in done.err
+    assert done.err.endswith("with --categories 'a code'.\n")
+    assert run("drift", tmp_path / "b.csv", tmp_path / "a.csv", "--categories", "a code").code == 1
 
 
 @pytest.mark.parametrize("swapped", [False, True])
@@ -234,7 +235,8 @@ def test_a_rare_code_with_a_letter_stays_a_category_where_the_other_file_has_non
         (["reference.csv", "numbers.parquet", "--columns", "a,age"], "Hint: check that both files hold the same"),
         (["times.parquet", "times.parquet"], "Column 'day' of times.parquet holds values of type Time"),
         (["dates.parquet", "times.parquet"], "Column 'day' of times.parquet holds values of type Time"),
-        (["flags.parquet", "numbers.parquet"], "holds true and false in flags.parquet but numbers in numbers.parquet"),
+        (["flags.parquet", "ones.parquet"], "Column 'an a' holds true and false in flags.parquet but numbers in "
+         "ones.parquet. Hint: compare categories with --categories 'an a', or"),
         (["infinite.parquet", "infinite.parquet"], "Column 'a' of infinite.parquet holds an infinite number"),
         (["three.csv", "reference.csv", "--columns", "age"], "three.csv has 3 rows, expected at least 4"),
     ],
@@ -248,7 +250,8 @@ def test_what_cannot_be_compared_gets_a_sentence_and_exit_status_2(folder, monke
     reference.head(3).write_csv("three.csv")
     pl.DataFrame({"day": [1, 2, 3, 4]}).cast(pl.Date).write_parquet("dates.parquet")
     pl.DataFrame({"day": [1, 2, 3, 4]}).cast(pl.Time).write_parquet("times.parquet")
-    pl.DataFrame({"a": [True] * 4}).write_parquet("flags.parquet")
+    pl.DataFrame({"an a": [True] * 4}).write_parquet("flags.parquet")
+    pl.DataFrame({"an a": [1] * 4}).write_parquet("ones.parquet")
     pl.DataFrame({"a": [1] * 4}).write_parquet("numbers.parquet")
     pl.DataFrame({"a": [1.0, np.inf] * 4}).write_parquet("infinite.parquet")
     done = run("drift", *args)

@@ -189,10 +189,10 @@ def test_interrupts_say_how_to_go_on(plan, tmp_path, monkeypatch):
         yield
 
     monkeypatch.setattr("toprank.experiment.runner.run", interrupted)
-    done = run("benchmark", plan, "--data", tmp_path, "-o", tmp_path / "out")
+    done = run("benchmark", plan, "--data", tmp_path, "-o", tmp_path / "my run")
     assert done.code == 130
     assert "0 of 24 trials done" in done.err
-    assert f"toprank experiment resume {tmp_path / 'out'}" in done.err.replace("\n", " ")
+    assert f"`toprank experiment resume '{tmp_path / 'my run'}'` resumes" in done.err.replace("\n", " ")
 
 
 @pytest.mark.parametrize(

@@ -180,6 +180,7 @@ def test_main_columns_are_those_of_conditions_where_there_are_some(tmp_path):
 
 def test_describe_tells_classes_and_rules_of_a_model_that_ranks_nothing(tmp_path, monkeypatch):
     path = save_classifier(tmp_path, costs=[[0.0, 4.0, 4.0], [2.0, 0.0, 1.0], [1.0, 3.0, 0.0]])
+    path = path.rename(tmp_path / "my classes.toprank")
     model, said = toprank.load(path), run("describe", path).out
     assert said.startswith("TAOClassifier\n  size        4 leaves, 3 conditions, depth 3\n  trained on  300 cases, ")
     assert "  classes     'fraud': 25, 'large': 138, 'small': 137\n" in said
@@ -200,7 +201,7 @@ def test_describe_tells_classes_and_rules_of_a_model_that_ranks_nothing(tmp_path
     said = run("describe", path).out
     assert "The first 3 of 4 rules, from left to right in the tree, with " in said
     assert "\n4. class" not in said
-    assert " ".join(said.split()).endswith("--exact` prints the whole tree.")
+    assert " ".join(said.split()).endswith(f"`toprank describe '{path}' --exact` prints the whole tree.")
 
 
 # --- budgets larger than the table --------------------------------------------------------------------------------

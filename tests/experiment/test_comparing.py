@@ -12,6 +12,7 @@ from toprank.experiment.comparing import (
     CORE,
     METHODS,
     SEARCHES,
+    _write_parquet,
     check_share,
     choose_protocol,
     compare,
@@ -397,6 +398,17 @@ def test_compare_on_a_frame():
     words = np.where(y == 1, "yes", "no")
     as_array = compare(X[["x0", "x1"]].to_numpy(), words, methods="gini-rate", n_splits=2, n_workers=1)
     assert as_array.best.name == "gini-rate"
+
+
+@pytest.mark.parametrize("library", ["pandas", "polars", "pyarrow"])
+def test_features_named_like_the_outcome_and_the_groups_are_kept(library, tmp_path):
+    frame = pl.DataFrame({"label": [0.5, 1.5], "label_": ["a", "b"], "group": [3, 4]})
+    X = {"polars": frame, "pandas": frame.to_pandas(), "pyarrow": frame.to_arrow()}[library]
+    names = _write_parquet(X, np.array([0, 1]), np.array([7, 8]), tmp_path / "table.parquet")
+    written = pl.read_parquet(tmp_path / "table.parquet")
+    assert names == ("label__", "group_")
+    assert written.select(frame.columns).equals(frame)
+    assert written.select(names).rows() == [(0, 7), (1, 8)]
 
 
 def test_without_pandas(monkeypatch):

@@ -107,6 +107,20 @@ def test_published_runs_that_share_nothing_are_no_error(folder, tmp_path):
         write_evidence(store, tmp_path / "out", published=other)
 
 
+@pytest.mark.usefixtures("no_plots")
+def test_published_runs_stand_beside_trials_that_failed(folder, tmp_path):
+    failing = {"method": "gini-rate", "parameters": {"max_depth": -1}, "search": {}}
+    with store_of(make_plan(methods={"Gini": TREE, "E": failing}), folder) as store:
+        done = store.results().filter(store.results()["status"] == "done")
+        other = tmp_path / "published.csv"
+        rows = [f"{dataset},{split[5:]},{name},50.0\n" for dataset, split in done.select("dataset", "split").rows()
+                for name in ("Gini", "AP")]  # fmt: skip
+        other.write_text("dataset,seed,method,ap_test\n" + "".join(rows))
+        assert "Beside the published figures" in titles(store, read_published(other))
+        write_evidence(store, tmp_path / "out", published=other)
+    assert "| AP |" in (tmp_path / "out" / "tables" / "published_by_imbalance.md").read_text()
+
+
 def test_published_runs_that_cannot_be_read(tmp_path):
     other = tmp_path / "published.csv"
     other.write_text("a,b\n1,2\n")

@@ -151,6 +151,8 @@ def test_groups_come_from_the_index(tmp_path):
         ({"protocol": {"kind": "prequential"}}, "'time' \\(a column\\)"),
         ({"protocol": {"scoring": "acuracy"}}, "unknown measure 'acuracy'"),
         ({"measures": ["roc_auk"]}, "did you mean 'roc_auc'"),
+        ({"measures": ["average_precision_resampled:0"]}, "unknown measure 'average_precision_resampled:0'"),
+        ({"measures": ["average_precision_resampled:-3"]}, "unknown measure 'average_precision_resampled:-3'"),
         ({"reference": "MetaAP"}, "'reference' of the plan must be one of"),
         ({"name": "../elsewhere"}, "'name' of the plan must be letters"),
     ],

@@ -68,7 +68,8 @@ def test_halving_spends_less_and_ends_with_one_of_the_good():
 
 
 def test_optuna_searches_ranges_and_repeats_itself():
-    pytest.importorskip("optuna")
+    optuna = pytest.importorskip("optuna")
+    before = optuna.logging.get_verbosity()
     entry = {"method": "tree", "tuner": "optuna", "n_candidates": 6,
              "search": {"max_depth": {"low": 1, "high": 4}, "criterion": ["gini", "ap"],
                         "smoothing_strength": {"low": 0.1, "high": 50.0, "log": True}}}  # fmt: skip
@@ -77,6 +78,7 @@ def test_optuna_searches_ranges_and_repeats_itself():
     assert 1 <= a.setting["max_depth"] <= 4
     assert a.score == max(score for _, score in a.tried)
     assert len(a.tried) <= 6
+    assert optuna.logging.get_verbosity() == before != optuna.logging.ERROR
 
 
 def test_out_of_bag_scores_judge_forests():

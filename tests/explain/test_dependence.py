@@ -1,4 +1,5 @@
 import numpy as np
+import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -131,6 +132,11 @@ def test_columns_are_a_row_for_each_point():
     assert columns["value_2"][place : place + 5] == [0, 1, 2, 3, 4]
     np.testing.assert_array_equal(columns["mean"][place : place + 5], result.mean[1])
     assert list(partial_dependence(score, make_rows(), COLUMNS, "age").columns()) == ["value", "mean", "share"]
+
+
+@pytest.mark.parametrize("features", [np.array(["age", "gap"]), np.array([0, 1]), pd.Index(["age", "gap"])])
+def test_columns_may_come_in_an_array(features):
+    assert partial_dependence(score, make_rows(), COLUMNS, features).names == ("age", "gap")
 
 
 @pytest.mark.parametrize(

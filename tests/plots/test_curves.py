@@ -37,6 +37,11 @@ def test_all_is_inside_and_nothing_overlaps(model):
     assert "Held-out cases are ranked best after" in figure.get_suptitle()
 
 
+def test_one_round_is_one_round():
+    title = LearningCurveDisplay([1, 2], {"AP": [0.3, 0.2]}, chosen=1).plot().figure_.get_suptitle()
+    assert title == "Held-out cases are ranked best after 1 round"
+
+
 def test_a_model_without_a_curve_is_refused():
     X, y = make_cases(200)
     for other, why in ((MetaAP(cv=0), r"\."), (SGBAP(n_estimators=2, cv=0), r": it was fitted with cv=0\.")):

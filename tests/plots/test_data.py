@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 import polars
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from experiment_results import make_profiles, make_results
@@ -157,12 +157,13 @@ def test_squared_depths_are_put_beside_the_depth_they_equal():
 
 
 @given(st.lists(st.floats(1, 10), min_size=2, max_size=9), st.floats(0.1, 8))
+@example([1.0, 2.0, 3.0], 1.0)
 def test_cliques_are_the_largest_groups_that_the_difference_spans(ranks, difference):
     by_name = {f"m{i}": rank for i, rank in enumerate(ranks)}
     found = CriticalDifferenceDisplay(by_name, difference).cliques
 
     def spans(group):
-        return max(by_name[name] for name in group) - min(by_name[name] for name in group) <= difference
+        return max(by_name[name] for name in group) - min(by_name[name] for name in group) < difference
 
     assert all(len(group) > 1 and spans(group) for group in found)
     for a in by_name:

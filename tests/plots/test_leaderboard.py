@@ -26,6 +26,13 @@ def test_it_takes_a_leaderboard_and_gives_it_back():
     assert again.black_box == "LightGBM"
 
 
+def test_a_black_box_without_an_interval():
+    display = PriceOfReadingDisplay.from_frame(BOARD | {"low": [None, *BOARD["low"][1:]]})
+    assert np.isnan(display.black_box_low)
+    assert display.black_box_high == 0.44
+    display.plot()
+
+
 def test_all_is_inside_and_nothing_overlaps():
     figure = PriceOfReadingDisplay.from_frame(BOARD).plot().figure_
     assert_inside(figure)

@@ -1,6 +1,7 @@
 """Two versions of a model: figures are those of both, moved cases are the right ones, and the words are true."""
 
 import json
+from copy import copy
 from dataclasses import replace
 
 import numpy as np
@@ -10,6 +11,8 @@ from sklearn.metrics import average_precision_score
 from toprank import InputError, RankingTree, RedFlags, Scorecard, ScorecardTree, compare_versions
 from toprank.datasets import make_audit
 from toprank.explain.conditions import Condition
+from toprank.rankers.points.card import Card, Shape
+from toprank.rankers.points.card_tree import CardTree
 from toprank.rankers.points.changes import ColumnPoints, points_changes, rule_changes
 from toprank.rankers.points.flags import Flag, Flags
 from toprank.tree.columns import Column
@@ -157,17 +160,40 @@ def test_points_that_all_cases_gain_are_no_change():
     matrix = np.array([[0.0, 1.0, 2.0, 3.0]] * 3 + [[9.0, 9.0, 9.0, 9.0]])
     old = np.array([[0.0, 0.0, 5.0, 0.0]] * 3 + [[8.0, 0.0, 0.0, 0.0]])
     new = np.array([[2.0, 0.0, 0.0, 0.0]] * 3 + [[10.0, 6.0, 0.0, 0.0]])
-    found = points_changes(ColumnPoints(columns, matrix, old), ColumnPoints(columns[:3], matrix, new))
+    found = points_changes(
+        ColumnPoints(columns, matrix, old, frozenset("ac")), ColumnPoints(columns[:3], matrix, new, frozenset("ab"))
+    )
     assert [(each.column, each.kind, each.size) for each in found] == [("b", "added", 1.5), ("c", "dropped", 1.25)]
     assert found[0].text == "b: has points now; +6 where b = 9"
     assert found[1].text == "c: no points any more; was +5 where c = 2"
+
+
+@pytest.mark.parametrize("is_correction", [False, True])
+def test_a_column_whose_points_no_case_has_is_not_dropped(data, is_correction):
+    """Points that both versions have, but for values that none of the cases have."""
+    past, new = data
+    model = ScorecardTree(cv=0, alpha=30.0, max_depth=0, max_features=1).fit(past.X, past.y)
+    place = model.feature_names_in_.tolist().index("age_years")
+    versions = []
+    for points in ([0, 5, 7], [0, 0, 7]):
+        cards = [Card((Shape(place, [1, 2], points),), 0.0, 20.0), Card((), 0.0, 20.0)]
+        correction, card = cards if is_correction else cards[::-1]
+        versions.append(copy(model))
+        versions[-1].card_ = card
+        versions[-1].card_tree_ = replace(CardTree.from_card(card), corrections=(correction,))
+    X = new.X.assign(age_years=np.arange(len(new.X)) % 2 + 0.5)
+    (change,) = compare_versions(*versions, X).changes.points
+    assert (change.column, change.kind) == ("age_years", "changed")
+    assert change.text.startswith("age_years = 1.5: 0 instead of +5")
 
 
 def test_long_lists_of_points_are_cut():
     columns = [Column(f"c{i}") for i in range(10)]
     matrix, old = np.arange(20.0).reshape(2, 10), np.zeros((2, 10))
     new = old + np.arange(1.0, 11.0) * [[0], [1]]
-    points = tuple(points_changes(ColumnPoints(columns, matrix, old), ColumnPoints(columns, matrix, new)))
+    every = frozenset(column.name for column in columns)
+    before, after = ColumnPoints(columns, matrix, old, frozenset()), ColumnPoints(columns, matrix, new, every)
+    points = tuple(points_changes(before, after))
     lines = ModelChanges(("A", "A"), ("", ""), ((1, 1), (1, 1)), {}, points=points).lines()
     assert lines[0] == ("points", "c9: has points now; +10 where c9 = 19")
     assert lines[-1] == ("", "smaller changes in 2 other columns")

@@ -65,7 +65,7 @@ def label_values(frame: polars.DataFrame, label: str, file: str) -> np.ndarray:
             f"The label column {label!r} of {file} must hold yes or no, found {kind_in_words(column.dtype)}."
         )
     values = column.to_numpy() if column.dtype.is_numeric() else np.array(column.to_list())
-    whole = values.dtype.kind == "f" and bool((values == np.rint(values)).all())
+    whole = values.dtype.kind == "f" and bool(((values == np.rint(values)) & (np.abs(values) < 2**53)).all())
     return values.astype(np.int64) if whole else values
 
 
@@ -105,7 +105,7 @@ def choose_positive(found: Sequence[Any], wanted: str | None, label: str, file: 
     if usual is None:
         raise InputError(
             f"The label column {label!r} of {file} holds {both}, and it is not clear which one is positive. "
-            f"Hint: choose with --positive {found[1]}."
+            f"Hint: choose with --positive {shlex.quote(str(found[1]))}."
         )
     return key[usual]
 

@@ -199,7 +199,7 @@ def choose(
     if not target and max_leaves is None:
         return None, model.selected_
     again = (
-        f"`toprank curve {saved}` lists the trees and chooses without refitting."
+        f"`toprank curve {shlex.quote(str(saved))}` lists the trees and chooses without refitting."
         if saved is not None
         else "leave it out to list the trees."
     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import shlex
 import textwrap
 import zipfile
 from pathlib import Path
@@ -132,7 +133,7 @@ def _describe_model(
     else:
         _describe_tree(path, found, arrays, terminal, max_rules, max_conditions, all_facts, quality)
     if not all_facts:
-        terminal.hint(f"\n`toprank describe {path} --all` shows more{exact}.")
+        terminal.hint(f"\n`toprank describe {shlex.quote(str(path))} --all` shows more{exact}.")
 
 
 def _quality(info: dict[str, Any], arrays: dict[str, np.ndarray]) -> str:
@@ -200,7 +201,7 @@ def _print_exactly(path: Path, terminal: Terminal) -> None:
     if not (entry_of(info["class"]).has_leaves or entry_of(info["class"]).has_page):
         raise InputError(
             f"--exact prints readable models, but {path} holds a model of class {info['class']}, which is not one. "
-            f"Hint: use `toprank describe {path} --all`."
+            f"Hint: use `toprank describe {shlex.quote(str(path))} --all`."
         )
     with terminal.working(f"Loading {path.name}"):
         model = load(path)
@@ -229,7 +230,7 @@ def _describe_curve(path: Path, found: dict[str, Any], terminal: Terminal, all_f
     terminal.finish(found | {"chosen": choice_dict(chosen), "rules": [rule.to_dict() for rule in rules]})
     _print_model(found["info"], terminal, all_facts, is_chosen=chosen is not None)
     show_tree(curve, chosen, rules, terminal)
-    terminal.hint(f"\n`toprank curve {path}` lists all trees; its options choose another one.")
+    terminal.hint(f"\n`toprank curve {shlex.quote(str(path))}` lists all trees; its options choose another one.")
 
 
 def _describe_classifier(
@@ -250,7 +251,7 @@ def _describe_classifier(
     terminal.heading(rules_title(n_shown, len(rules), "from left to right in the tree", OF_TRAINING))
     terminal.show(rules_list(rules[:n_shown], min(terminal.out.width, WIDTH)))
     if len(rules) > n_shown:
-        terminal.hint(f"\n`toprank describe {path} --exact` prints the whole tree.")
+        terminal.hint(f"\n`toprank describe {shlex.quote(str(path))} --exact` prints the whole tree.")
 
 
 def _print_model(

@@ -253,14 +253,15 @@ def _check_kinds(before: polars.Series, after: polars.Series, files: tuple[str, 
         kinds.append(kind)
     if "nothing" in kinds or kinds[0] == kinds[1]:
         return
+    choosing = f"compare categories with --categories {shlex.quote(before.name)}"
     start = f"Column {before.name!r} holds {kinds[0]} in {files[0]} but {kinds[1]} in {files[1]}"
     if kinds == ["numbers", "text"]:
         row = int(np.argmax((after.is_not_null() & as_numbers(after.cast(str)).is_null()).to_numpy()))
         raise InputError(
             f"{start}: {after[row]!r} in {row_text(row)}. Hint: leave such cells empty to mark them missing, or "
-            f"compare categories with --categories {before.name}."
+            f"{choosing}."
         )
-    raise InputError(f"{start}. Hint: compare categories with --categories {before.name}, or convert one of them.")
+    raise InputError(f"{start}. Hint: {choosing}, or convert one of them.")
 
 
 def _kind(values: polars.Series) -> str | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -185,7 +186,8 @@ def _work_off(store: Store, folder: Path, jobs: int | None, retry: bool, termina
     except KeyboardInterrupt:
         total = len(store.plan.trials())
         done = progress.n_done if progress else total - len(missing)
-        said = f"Stopped with {done:,} of {plural(total, 'trial')} done. `toprank experiment resume {folder}` resumes."
+        again = f"toprank experiment resume {shlex.quote(str(folder))}"
+        said = f"Stopped with {done:,} of {plural(total, 'trial')} done. `{again}` resumes."
         terminal.err.print(said, soft_wrap=True)
         raise
 

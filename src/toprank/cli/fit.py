@@ -352,8 +352,9 @@ def report(model: Any, out: Path, judged: dict[str, Any], given: tuple[str, str]
     label, ids = given
     terminal.hint(f"\nWrote {out} in {terminal.seconds:.1f} s.{_origin_of_budget(model)} Next:")
     cases = f" --k {model.budget}" if isinstance(model.budget, int) else ""  # `topk` reads a share from the model
-    terminal.hint(f"  toprank topk {out} NEW_CASES.csv{cases}{ids} -o alerts.csv")
-    terminal.hint(f"  toprank evaluate {out} CHECKED_CASES.csv --label {shlex.quote(label)}")
+    file = shlex.quote(str(out))
+    terminal.hint(f"  toprank topk {file} NEW_CASES.csv{cases}{ids} -o alerts.csv")
+    terminal.hint(f"  toprank evaluate {file} CHECKED_CASES.csv --label {shlex.quote(label)}")
 
 
 def _origin_of_budget(model: Any) -> str:

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from toprank.budget import cases_of_budget
+from toprank.data.frames import names_of
 from toprank.datasets.frames import import_optional
 from toprank.experiment.leaderboard import BOOTSTRAPS, Leaderboard
 from toprank.experiment.measures import AT_CASES, RESAMPLED
@@ -264,10 +265,10 @@ def _write_parquet(X: Any, outcome: np.ndarray, groups: np.ndarray | None, path:
     import pandas as pd
 
     frame = X if hasattr(X, "columns") else pd.DataFrame(X).rename(columns=lambda i: f"x{i}")
-    label, split_by = "label", "group"
-    while label in frame.columns:
+    names, label, split_by = names_of(frame), "label", "group"
+    while label in names:
         label += "_"
-    while split_by in frame.columns:
+    while split_by in names:
         split_by += "_"
     added = {label: outcome} | ({} if groups is None else {split_by: groups})
     if hasattr(frame, "write_parquet"):  # polars

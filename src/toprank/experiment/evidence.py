@@ -161,7 +161,8 @@ def _published_tables(
     main: polars.DataFrame, results: polars.DataFrame, published: polars.DataFrame
 ) -> dict[str, Callable[[], ShownTable]]:
     """Ours beside published figures, and those by level of imbalance on the same splits."""
-    same = published.join(main.select("dataset", "split", "positive_rate").unique(), on=["dataset", "split"])
+    done = main.filter(main["status"] == "done")  # only these have a share of positives
+    same = published.join(done.select("dataset", "split", "positive_rate").unique(), on=["dataset", "split"])
     return {
         "published": lambda: make_table(
             summary.beside_published(results, published), "Beside the published figures",

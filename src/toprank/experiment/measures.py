@@ -71,6 +71,8 @@ def find_measure(name: str) -> Measure:
     """The measure with this name; KeyError if there is none."""
     if name.startswith(RESAMPLED):
         n = int(name.removeprefix(RESAMPLED))
+        if n < 1:
+            raise KeyError(name)
         return Measure(resampled_columns(n), lambda y, score: _resampled_precisions(y, score, n))
     if not name.startswith(AT_CASES):
         return MEASURES[name]

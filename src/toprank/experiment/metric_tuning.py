@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -21,6 +20,7 @@ from toprank._core.threads import Threads, resolve_n_jobs
 from toprank.data.cases import Cases
 from toprank.data.shared_table import SharedTable
 from toprank.errors import InputError, InputTypeError
+from toprank.experiment.search import quiet_optuna
 from toprank.rankers.neighbours.known import CaseSet, KnownCases, Votes, ratios
 from toprank.rankers.neighbours.metric_problem import MetricProblem, solve
 from toprank.rankers.neighbours.mlfp import MLFP
@@ -150,7 +150,7 @@ def tune_mlfp(
         splitter.shuffle, splitter.random_state = True, random_state
     splits = list(splitter.split(np.zeros((len(data.X), 1)), data.is_positive))
     search = _fingerprint(model, data, splits, scoring, random_state)
-    with _quiet(optuna), Threads(resolve_n_jobs(model.n_jobs)) as threads:
+    with quiet_optuna(optuna), Threads(resolve_n_jobs(model.n_jobs)) as threads:
         study = _open_study(optuna, storage, search)
         folds = [_Fold(model, data, inside, held_out, threads) for inside, held_out in splits]
         tried: list[tuple[float, float, float]] = []
@@ -183,17 +183,6 @@ def _import_optuna() -> Any:
             "tune_mlfp needs the package optuna, which is not installed. Hint: pip install 'toprank[experiment]'."
         ) from None
     return optuna
-
-
-@contextmanager
-def _quiet(optuna: Any) -> Iterator[None]:
-    """Let Optuna log errors only, until the end of the block."""
-    before = optuna.logging.get_verbosity()
-    optuna.logging.set_verbosity(optuna.logging.ERROR)
-    try:
-        yield
-    finally:
-        optuna.logging.set_verbosity(before)
 
 
 def _fingerprint(

@@ -9,6 +9,7 @@ from __future__ import annotations
 import itertools
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -150,18 +151,30 @@ class Tuner:
         """Best of `n_candidates` settings that Optuna's tree-structured Parzen estimator proposes."""
         import optuna
 
-        optuna.logging.set_verbosity(optuna.logging.ERROR)
-        study = optuna.create_study(direction="maximize", sampler=optuna.samplers.TPESampler(seed=self.random_state))
-        tried: dict[str, tuple[Setting, float]] = {}
-        for _ in range(self.use.n_candidates):
-            candidate = study.ask()
-            setting = {name: _suggest(candidate, name, values) for name, values in self.use.space.items()}
-            key = json.dumps(setting, sort_keys=True, default=str)
-            if key not in tried:
-                tried[key] = (setting, float(self.cross_validate([setting], X, y, folds).mean()))
-            study.tell(candidate, tried[key][1])
+        with quiet_optuna(optuna):
+            sampler = optuna.samplers.TPESampler(seed=self.random_state)
+            study = optuna.create_study(direction="maximize", sampler=sampler)
+            tried: dict[str, tuple[Setting, float]] = {}
+            for _ in range(self.use.n_candidates):
+                candidate = study.ask()
+                setting = {name: _suggest(candidate, name, values) for name, values in self.use.space.items()}
+                key = json.dumps(setting, sort_keys=True, default=str)
+                if key not in tried:
+                    tried[key] = (setting, float(self.cross_validate([setting], X, y, folds).mean()))
+                study.tell(candidate, tried[key][1])
         best = max(tried.values(), key=lambda pair: pair[1])
         return Tuning(best[0], best[1], list(tried.values()))
+
+
+@contextmanager
+def quiet_optuna(optuna: Any) -> Iterator[None]:
+    """Let Optuna log errors only, until the end of the block."""
+    before = optuna.logging.get_verbosity()
+    optuna.logging.set_verbosity(optuna.logging.ERROR)
+    try:
+        yield
+    finally:
+        optuna.logging.set_verbosity(before)
 
 
 def _suggest(candidate: Any, name: str, values: Any) -> Any:

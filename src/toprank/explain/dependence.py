@@ -5,7 +5,7 @@ Works with any model that scores encoded rows; knows nothing of trees.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -244,7 +244,7 @@ def _check_matrix(matrix: Any, columns: Sequence[Column]) -> np.ndarray:
 
 def _positions(features: Any, columns: Sequence[Column]) -> list[int]:
     """Return the positions of the requested columns: one, or two different ones."""
-    asked: list[Any] = [features] if isinstance(features, str) or not isinstance(features, Sequence) else list(features)
+    asked: list[Any] = [features] if isinstance(features, str) or not isinstance(features, Iterable) else list(features)
     names = [column.name for column in columns]
     found = []
     for feature in asked:

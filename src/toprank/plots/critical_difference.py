@@ -43,7 +43,7 @@ class CriticalDifferenceDisplay(Display):
     mean_rank : dict of str to float
         By method; 1 is best.
     critical_difference : float, optional
-        Two methods whose mean ranks differ by more than this differ clearly.
+        Two methods whose mean ranks differ by at least this differ clearly.
     cliques : sequence of collections of str, optional
         Groups of methods without a clear difference among them, such as those of Holm's tests. By default they follow
         from the critical difference: the largest groups of neighbours that it spans.
@@ -234,12 +234,12 @@ def _best_first(ranks: Mapping[str, float]) -> list[str]:
 
 
 def _spanned(ranks: Mapping[str, float], cd: float | None) -> tuple[tuple[str, ...], ...]:
-    """The largest groups of neighbours whose ranks differ by at most `cd`, with at least two methods."""
+    """The largest groups of neighbours whose ranks differ by less than `cd`, with at least two methods."""
     if cd is None:
         return ()
     order, groups, reached = _best_first(ranks), [], 0
     for start, name in enumerate(order):
-        end = max(place for place, other in enumerate(order) if ranks[other] - ranks[name] <= cd) + 1
+        end = max(place for place, other in enumerate(order) if ranks[other] - ranks[name] < cd) + 1
         if end > max(reached, start + 1):
             groups.append(tuple(order[start:end]))
             reached = end

@@ -487,7 +487,7 @@ class LearningCurveDisplay(Display):
     def _title(self) -> str:
         if self.chosen is None:
             return "Ranking of held-out cases, by round"
-        return f"Held-out cases are ranked best after {self.chosen:,} rounds"
+        return f"Held-out cases are ranked best after {plural(self.chosen, 'round')}"
 
     def _mark(self, ax: Axes) -> None:
         at = float(self.chosen or 0)

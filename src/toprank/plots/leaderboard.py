@@ -395,7 +395,9 @@ class PriceOfReadingDisplay(Display):
         if len(others) == 0:
             return cls(**given, title=title)
         best = int(others[np.argmax(mean[others])])
-        bounds: dict[str, Any] = {f"black_box_{name}": float(columns[name][best]) for name in ("mean", "low", "high")}
+        bounds: dict[str, Any] = {
+            f"black_box_{name}": float(np.asarray(columns[name], np.float64)[best]) for name in ("mean", "low", "high")
+        }
         return cls(**given, black_box=str(columns["method"][best]), **bounds, title=title)
 
     def columns(self) -> dict[str, Any]:

@@ -211,13 +211,15 @@ def test_without_folds_the_training_data_are_all_there_is(table):
     assert curve.select(max_fpr=0.1).judged_by == "training data"
 
 
-def test_depth_and_alpha_are_those_that_cost_least_out_of_fold(table):
+def test_depth_and_alpha_are_those_that_cost_least_out_of_fold(table, tmp_path):
     curve = CostOptimalCurve(depths=[2, 1], alphas=[1, 30], cv=3, cost_factor=4.0).fit(*table)
     grid = pd.DataFrame(curve.grid_)
     assert grid[["max_depth", "alpha"]].to_numpy().tolist() == [[1, 30], [1, 1], [2, 30], [2, 1]]
     best = grid.loc[grid["cost"].idxmin()]
     assert (curve.max_depth_, curve.alpha_) == (best["max_depth"], best["alpha"])
     assert all(p.tree.max_depth == curve.max_depth_ and p.tree.alpha == curve.alpha_ for p in curve.path_)
+    curve.save(tmp_path / "curve.toprank")
+    assert repr(load(tmp_path / "curve.toprank").grid_["max_depth"]) == repr(curve.grid_["max_depth"])
 
 
 def test_depth_and_alpha_are_chosen_by_5_folds_without_figures_of_new_cases(table):
@@ -633,10 +635,10 @@ def test_a_rule_with_other_numbers_changes(table):
     assert changes["n_after"][0] < changes["n_before"][0]
 
 
-def test_points_are_called_by_their_number(curve):
+def test_points_are_called_by_their_number(curve, table):
     assert curve.rules(0).equals(curve.path_[0].tree.rules())
     last = len(curve.path_) - 1
-    for wrong in (last + 1, "first", 1.0):
+    for wrong in (last + 1, "first", 1.0, True, clone(SMALL).fit(*table).select(cost_ratio=0.5)):
         with pytest.raises(ValueError, match=rf"has points 0 to {last}, got .*Hint"):
             curve.rules(wrong)
 

@@ -157,6 +157,22 @@ def test_a_pruned_model_has_no_stages(alpha):
             same.staged_decision_function(X)
 
 
+def test_a_part_of_a_model_has_no_stages():
+    X, y = make_cases()
+    part = MetaAP(max_depth=3, **PLAIN).fit(X, y).subtree([1, 2])
+    with pytest.raises(ValueError, match=r"whole meta-tree, but this one is a result of subtree\. Hint: call it on"):
+        part.staged_decision_function(X)
+
+
+def test_a_model_whose_folds_choose_not_to_prune_has_stages():
+    X, y = make_cases()
+    model = MetaAP(max_depth=1, leaf_depth=1, ccp_alpha="cv", cv=2, random_state=2).fit(X, y)
+    assert model.ccp_alpha_ == 0
+    plain = clone(model).set_params(ccp_alpha=0.0).fit(X, y)
+    for one, other in zip(model.staged_decision_function(X), plain.staged_decision_function(X), strict=True):
+        assert np.array_equal(one, other)
+
+
 def test_a_tree_grown_best_first_has_no_stages():
     X, y = make_cases()
     model = RankingTree(max_leaf_nodes=8, cv=0).fit(X, y)

@@ -109,7 +109,7 @@ def test_the_page_of_a_neighbour_model_has_its_facts_and_no_share_of_gain(kind, 
 def test_the_page_of_a_classifier_without_trees(tmp_path):
     X, y = make_cases(200)
     labels = np.where(y, "fraud", np.where(np.nan_to_num(X["size"]) > 0.5, "large", "small"))
-    model, path = GammaKNNClassifier().fit(X, labels), tmp_path / "classes.toprank"
+    model, path = GammaKNNClassifier().fit(X, labels), tmp_path / "my classes.toprank"
     model.save(path)
     said = run("describe", path).out
     assert said.startswith("GammaKNNClassifier\n  size            3 neighbours among 200 cases of 3 classes\n")
@@ -124,7 +124,9 @@ def test_the_page_of_a_classifier_without_trees(tmp_path):
     assert re.search(r"^  size +number", run("describe", path, "--all").out, re.MULTILINE)
     refused = run("describe", path, "--exact")
     assert refused.code == 2
-    assert "GammaKNNClassifier, which is not one" in " ".join(refused.err.split())
+    error = " ".join(refused.err.split())
+    assert "GammaKNNClassifier, which is not one" in error
+    assert f"`toprank describe '{path}' --all`" in error
     history = write_cases(tmp_path / "history.csv")
     done = run("topk", path, history)
     assert done.code == 2

@@ -1,6 +1,7 @@
 """RedFlags: its limits hold, its points add up, it finds planted pockets, and noise gets no rule."""
 
 import copy
+import datetime
 import re
 
 import numpy as np
@@ -18,7 +19,8 @@ from toprank import InputError, RankingTree, RedFlags, StackedRanker, load
 from toprank.datasets import make_audit
 from toprank.explain.conditions import Condition
 from toprank.rankers.points import red_flags
-from toprank.rankers.points.flags import TOP, Flag, Flags
+from toprank.rankers.points.flags import TOP, Flag, Flags, written_conditions
+from toprank.tree.columns import Column
 
 PLAIN = {"teacher": None, "cv": 0}
 
@@ -262,6 +264,13 @@ def test_a_reason_names_all_conditions_that_its_strength_counts(corrected, rate,
     assert alert["reason_2"] == ""
 
 
+def test_a_rule_of_hardly_any_points_is_no_reason(corrected):
+    model = copy.copy(corrected)
+    model.flags_ = corrected.flags_.with_points([0.03, 0.0, 0.0, 0.0])  # a factor of 1.003
+    alert = model.top_k(pd.DataFrame({"rate": [18.99], "sector": ["bank"]}), 1).iloc[0]
+    assert alert["reason_1"] == ""
+
+
 @pytest.mark.parametrize("whole", [10, None])
 @pytest.mark.parametrize("seed", range(3))
 def test_what_most_cases_have_gets_no_points(seed, whole):
@@ -460,6 +469,34 @@ def test_an_expert_adds_a_rule(model, campaign, new):
 
 
 @pytest.mark.parametrize(
+    ("wanted", "text"),
+    [
+        (("<=", "2024-03-01"), "day <= 2024-03-01"),
+        (("<=", "1.3.2024"), "day <= 2024-03-01"),  # as in the cells of the table
+        ((">", pd.Timestamp("2024-03-01")), "day > 2024-03-01"),
+        ((datetime.date(2024, 1, 31), "2024-03-01"), "2024-01-31 < day <= 2024-03-01"),
+        (("<=", 19783), "day <= 2024-03-01"),
+    ],
+)
+def test_an_expert_writes_dates_as_dates(wanted, text):
+    columns = [Column("day", form="dmy", has_missing=False)]
+    assert [each.text() for each in written_conditions({"day": wanted}, columns)] == [text]
+
+
+@pytest.mark.parametrize("kind", [np.array, pd.Series, tuple, set])
+def test_an_expert_lists_categories_in_any_container(kind):
+    columns = [Column("sector", ("bar", "bank", "shop"), has_missing=False)]
+    (condition,) = written_conditions({"sector": kind(["bank", "bar"])}, columns)
+    assert condition.codes == (0, 1)
+
+
+@pytest.mark.parametrize("wanted", [("<=", "soon"), ("2024-03-01", "2024-01-31"), ("<=", pd.NaT)])
+def test_a_rule_on_dates_that_makes_no_sense_is_refused(wanted):
+    with pytest.raises(InputError, match="must have bounds"):
+        written_conditions({"day": wanted}, [Column("day", form="date")])
+
+
+@pytest.mark.parametrize(
     ("conditions", "words"),
     [
         ({"sektor": "x"}, "did you mean 'sector'"),
@@ -473,6 +510,11 @@ def test_an_expert_adds_a_rule(model, campaign, new):
 def test_a_rule_that_makes_no_sense_is_refused(model, new, conditions, words):
     with pytest.raises(InputError, match=words):
         model.with_rule(conditions, new.X, new.y, points=1)
+
+
+def test_points_beside_cases_to_refit_on_are_refused(model, campaign, new):
+    with pytest.raises(InputError, match="points or refit_on, got both"):
+        model.with_rule({"age_years": (">", 3)}, new.X, new.y, points=50, refit_on=(campaign.X, campaign.y))
 
 
 def test_a_rule_without_points_or_a_wrong_number_is_refused(model, new):

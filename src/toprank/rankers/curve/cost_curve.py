@@ -376,12 +376,13 @@ class CostOptimalCurve(CurveRanker):
         check_is_fitted(self)
         if which is None:
             return self.path_[self.base_point_] if self.selected_ is None else self.selected_.point
-        if isinstance(which, Selection):
+        if self._has_selected(which):
             return which.point
-        if not isinstance(which, int | np.integer) or not -len(self.path_) <= which < len(self.path_):
+        is_bool, n = isinstance(which, bool), len(self.path_)
+        if is_bool or not isinstance(which, int | np.integer) or not -n <= which < n:
             raise InputError(
-                f"CostOptimalCurve has points 0 to {len(self.path_) - 1}, got {which!r}. "
-                "Hint: frame() lists them; select() finds one."
+                f"CostOptimalCurve has points 0 to {n - 1}, got {which!r}. "
+                "Hint: frame() lists them; select() of the same curve finds one."
             )
         return self.path_[which]
 
@@ -460,6 +461,8 @@ class CostOptimalCurve(CurveRanker):
         parts = numbered_parts(arrays, "tree", int(n_points))
         self.max_depth_ = int(depth)
         self.grid_ = {name: values.tolist() for name, values in without_prefix(arrays, "grid_").items()}
+        if self.grid_:
+            self.grid_["max_depth"] = [int(each) for each in self.grid_["max_depth"]]
 
         def tree_at(i: int, points: OperatingPoints) -> TAOTree:
             settings = {"max_depth": self.max_depth_, "alpha": self.alpha_, "fp_cost": float(points.cost_ratio[i])}

@@ -10,7 +10,7 @@ from abc import abstractmethod
 from collections.abc import Callable, Sequence
 from copy import copy
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Any, Self, TypeGuard
 
 import numpy as np
 from sklearn.base import clone
@@ -354,11 +354,7 @@ class CurveRanker(Ensemble):
             Result of `select` of this curve; None: no choice.
         """
         check_is_fitted(self)
-        if selection is not None and (
-            not isinstance(selection, Selection)
-            or not 0 <= selection.position < len(self.path_)
-            or selection.point is not self.path_[selection.position]
-        ):
+        if selection is not None and not self._has_selected(selection):
             raise InputError(
                 f"{type(self).__name__}.with_choice needs a result of select of the same curve, or None, "
                 f"got {selection!r}. Hint: curve.with_choice(curve.select(k=200))."
@@ -366,6 +362,14 @@ class CurveRanker(Ensemble):
         other = copy(self)
         other.selected_ = selection
         return other
+
+    def _has_selected(self, selection: Any) -> TypeGuard[Selection]:
+        """Whether this is a result of `select` of the same curve."""
+        return (
+            isinstance(selection, Selection)
+            and 0 <= selection.position < len(self.path_)
+            and selection.point is self.path_[selection.position]
+        )
 
     @property
     def _counts_own_alerts(self) -> bool:

@@ -103,7 +103,7 @@ class MetaRanker(TreeRanker):
         # Held-out rows and merged cells give an order of the leaves that does not follow from the meta-tree.
         fixed = order if grown.aside is not None or isinstance(pruner, CellPruner) else None
         self._meta = MetaNodes.from_fit(meta, grown.unit, settings, self.tree_, entry, fixed)
-        has_stages = self.ccp_alpha == 0.0 and grown.aside is None and entry is not None
+        has_stages = self.ccp_alpha_ == 0.0 and grown.aside is None and entry is not None
         self._stages = stages_of(settings, meta, grown.unit, entry) if has_stages else None
         self._remember(settings, grown, data, scoring, pruner)
         return unseen
@@ -274,7 +274,8 @@ class MetaRanker(TreeRanker):
         Raises
         ------
         ValueError
-            If the meta-tree was pruned, or if the order of its leaves does not follow from its growth.
+            If the meta-tree was pruned or comes from `subtree`, or if the order of its leaves does not follow from
+            its growth.
 
         Examples
         --------
@@ -288,11 +289,16 @@ class MetaRanker(TreeRanker):
         (3, np.True_)
         """
         check_is_fitted(self)
-        if self._stages is None:
+        if self._stages is None and self.ccp_alpha_ > 0:
             raise InputError(
                 f"{type(self).__name__}.staged_decision_function needs a meta-tree that was not pruned, but this one "
                 f"was, at ccp_alpha {self.ccp_alpha_:.3g}: pruned trees are not nested. Hint: fit "
                 "with ccp_alpha=0."
+            )
+        if self._stages is None:
+            raise InputError(
+                f"{type(self).__name__}.staged_decision_function needs a whole meta-tree, but this one is a result of "
+                "subtree. Hint: call it on the model that subtree was called on."
             )
         matrix = self._encode(X)
         with Threads(resolve_n_jobs(self.n_jobs)) as threads:

@@ -197,11 +197,14 @@ class ColumnPoints:
     matrix : float64 array of shape (n, n_features)
         The cases as the model reads them.
     points : float64 array of shape (n, n_features)
+    scored : frozenset of str
+        Columns that have points, also if only for values that none of these cases have.
     """
 
     columns: Sequence[Column]
     matrix: np.ndarray
     points: np.ndarray
+    scored: frozenset[str]
 
     def points_of(self, name: str) -> np.ndarray:
         """Points of a column, float64 (n,); 0 for a column that the model does not have."""
@@ -223,7 +226,7 @@ def points_changes(before: ColumnPoints, after: ColumnPoints) -> list[PointsChan
             continue
         beyond = np.abs(difference - np.median(difference))
         row = int(np.argmax(np.abs(difference)))
-        kind = "dropped" if not new.any() else "added" if not old.any() else "changed"
+        kind = "dropped" if name not in after.scored else "added" if name not in before.scored else "changed"
         owner = before if kind == "dropped" else after
         place = next(i for i, column in enumerate(owner.columns) if column.name == name)
         text = value_text(owner.columns[place], float(owner.matrix[row, place]), with_usual=False)

@@ -6,7 +6,7 @@ Rules can be changed by hand: the conditions that an expert writes, refitted poi
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -16,6 +16,7 @@ from sklearn.isotonic import isotonic_regression
 
 from toprank._core.points import add_rule_points, write_holds
 from toprank._core.threads import Threads
+from toprank.data.dates import days_of_values, read_date
 from toprank.errors import InputError
 from toprank.explain.conditions import Condition, Way
 from toprank.metrics import BeforeAfter
@@ -43,7 +44,10 @@ DAMAGED = "Not a valid list of red flags: it breaks the rule that {}. Hint: the 
 
 LARGEST = float(np.finfo(np.float64).max)
 SIGNS = ("<=", ">")
-HOW = 'Hint: a number is ("<=", 3), (">", 3) or (2, 5), a category its name or a list of names, None is missing.'
+HOW = (
+    'Hint: a number is ("<=", 3), (">", 3) or (2, 5), a date ("<=", "2024-03-01"), a category its name or a list of '
+    "names, None is missing."
+)
 
 TOP = -1
 """In place of the number of a flag: it is not inside another one."""
@@ -378,7 +382,7 @@ def _number_condition(feature: int, column: Column, wanted: Any) -> Condition:
     if wanted is None:
         return Condition(feature, column, low=np.inf, high=-np.inf)
     is_pair = isinstance(wanted, tuple | list) and len(wanted) == 2
-    bounds = list(wanted) if is_pair else []
+    bounds = [_as_days(bound, column) for bound in wanted] if is_pair else []
     numbers = [v for v in bounds if _is_number(v)]
     if is_pair and bounds[0] in SIGNS and len(numbers) == 1:
         low, high = (-np.inf, float(numbers[0])) if bounds[0] == "<=" else (float(numbers[0]), np.inf)
@@ -389,6 +393,15 @@ def _number_condition(feature: int, column: Column, wanted: Any) -> Condition:
     return Condition(feature, column, low=low, high=high, missing=False)
 
 
+def _as_days(bound: Any, column: Column) -> Any:
+    """Return a date as the days that its column holds, also a date in text; anything else as it is."""
+    if not column.is_date:
+        return bound
+    form = "ymd" if column.form == "date" else column.form
+    days = read_date(bound, form) if isinstance(bound, str) else days_of_values([bound])[0]
+    return bound if math.isnan(days) else days
+
+
 def _is_number(value: Any) -> bool:
     """Return True for a finite number; True and False are none."""
     return is_real(value) and -LARGEST <= value <= LARGEST
@@ -396,7 +409,7 @@ def _is_number(value: Any) -> bool:
 
 def _category_condition(feature: int, column: Column, wanted: Any) -> Condition:
     assert column.categories is not None
-    names = list(wanted) if isinstance(wanted, list | tuple | set) else [wanted]
+    names = list(wanted) if isinstance(wanted, Iterable) and not isinstance(wanted, str) else [wanted]
     codes = []
     for name in names:
         found = [code for code in range(len(column.categories)) if name in column.labels(code)]

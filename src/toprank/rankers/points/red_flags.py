@@ -20,7 +20,7 @@ from toprank.data.encoding import original_values
 from toprank.data.frames import make_frame
 from toprank.errors import InputError, warn_caller
 from toprank.explain.conditions import Condition, merged
-from toprank.explain.reasons import Reason, kept_shares, strongest, typical_row
+from toprank.explain.reasons import LEAST_STRENGTH, MOST_STRENGTH, Reason, kept_shares, strongest, typical_row
 from toprank.explain.rows import Step, figures_of, value_steps
 from toprank.explain.values import Originals
 from toprank.files.model_file import without_prefix
@@ -303,19 +303,18 @@ class RedFlags(Ranker):
         rules = np.zeros((len(matrix), len(self.flags_)))
         for place, top in enumerate(around):
             rules[:, top] += holds[:, place] * points[place]
-        share = np.ones(len(matrix)) if gain is None else kept_shares(np.hstack((card, rules)), gain)
-        on_card = strongest(card * share[:, None], self.columns_, matrix, n_reasons, originals)
+        share = (np.ones(len(matrix)) if gain is None else kept_shares(np.hstack((card, rules)), gain))[:, None]
+        on_card = strongest(card * share, self.columns_, matrix, n_reasons, originals)
+        rules *= share
         out = []
         for row, found in enumerate(on_card):
             counted = [place for place in np.flatnonzero(holds[row]).tolist() if points[place]]
             flagged = [
                 self._flag_reason(
-                    [each for each in counted if around[each] == place],
-                    matrix[row],
-                    float(rules[row, place] * share[row]),
+                    [each for each in counted if around[each] == place], matrix[row], float(rules[row, place])
                 )
                 for place in tops
-                if holds[row, place] and rules[row, place] > 0
+                if holds[row, place] and rules[row, place] >= math.log(LEAST_STRENGTH)
             ]
             every = sorted([*flagged, *found], key=lambda reason: -reason.strength)
             out.append(every[:n_reasons])
@@ -339,7 +338,7 @@ class RedFlags(Ranker):
         conditions = merged(condition for place in places for condition in self.flags_[place].conditions)
         names = ", ".join(condition.column.name for condition in conditions)
         text = joined([condition.text(float(row[condition.feature])) for condition in conditions])
-        return Reason(names, None, float(min(np.exp(log_odds), 1000.0)), text)
+        return Reason(names, None, float(min(np.exp(log_odds), MOST_STRENGTH)), text)
 
     def explain(self, X: Any) -> list[PointsExplanation]:
         """Explain the score of each row: the rules that hold and the points of its values; they add up to the score."""
@@ -419,12 +418,12 @@ class RedFlags(Ranker):
         Parameters
         ----------
         conditions : dict
-            Column names with ("<=", 3), (">", 3) or (2, 5) for a number, a name or a list of names for a category, None
-            for a missing value.
+            Column names with ("<=", 3), (">", 3) or (2, 5) for a number, ("<=", "2024-03-01") and so on for a date, a
+            name or a list of names for a category, None for a missing value.
         X, y, refit_on
             As in `without_rule`.
         points : float, optional
-            Points of the rule; without them, `refit_on` is needed to fit them.
+            Points of the rule; without them, `refit_on` is needed to fit them. One of the two.
 
         Examples
         --------
@@ -441,6 +440,11 @@ class RedFlags(Ranker):
             raise InputError(
                 "RedFlags.with_rule needs the points of the new rule, got neither points nor refit_on. "
                 "Hint: pass points=10, or refit_on=(X, y) with the training cases."
+            )
+        if points is not None and refit_on is not None:
+            raise InputError(
+                "RedFlags.with_rule takes points or refit_on, got both: a refit fits the points of all rules. "
+                "Hint: pass one of them."
             )
         flag = Flag(written_conditions(conditions, self.columns_), 0.0 if points is None else _checked_points(points))
         change = self._changed(Flags((*self.flags_, flag), self.flags_.n_features), "", X, y, refit_on)
