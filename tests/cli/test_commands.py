@@ -379,7 +379,7 @@ def test_describe_shows_the_average_precision_that_fit_printed(folder, tmp_path)
     judged = re.search(r" AP (.* a random order has \S+)", said[0])[1]
     assert "on new cases, estimated by 2-fold cross-validation" in judged
     assert f" AP {judged} " in said[1]
-    assert re.search(r" rounds \d+, chosen by folds blend the logistic loss alone, chosen by folds ", said[1])
+    assert re.search(r" rounds \d+, chosen by folds blend the logistic loss alone trees ", said[1])
     model = toprank.load(path)
     for name in ("rules", "to_text"):
         assert not hasattr(model, name)
