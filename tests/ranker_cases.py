@@ -73,7 +73,7 @@ RANKERS = {
     "additive-boost": TreeRankBoost(n_estimators=3, output="additive", cv=0, **SMALL),
 }
 BOOSTERS = {
-    "sgbap": SGBAP(n_estimators=6, warm_up=2, learning_rate=0.3, cv=2, random_state=0),
+    "sgbap": SGBAP(n_estimators=6, warm_up=2, learning_rate=0.3, init=None, cv=2, random_state=0),
     "sgbap-sigmoid": SGBAP.paper("sigmoid", n_estimators=3, cv=0, random_state=0),
     "logistic-boost": LogisticBoost(n_estimators=4, cv=0, random_state=0),
     "pairwise-boost": PairwiseBoost(n_estimators=4, cv=2, random_state=0),

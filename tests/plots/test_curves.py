@@ -12,7 +12,7 @@ from toprank.rankers.boosting.boosted_ranker import best_round
 
 @pytest.fixture(scope="module")
 def model():
-    return SGBAP(n_estimators=8, cv=2, random_state=0).fit(*make_cases(300))
+    return SGBAP(n_estimators=8, init=None, cv=2, random_state=0).fit(*make_cases(300))
 
 
 def test_it_shows_the_curve_of_a_booster(model):
@@ -26,7 +26,7 @@ def test_it_shows_the_curve_of_a_booster(model):
 
 
 def test_it_says_which_k():
-    model = SGBAP(n_estimators=2, cv=2, random_state=0, budget=20).fit(*make_cases(300))
+    model = SGBAP(n_estimators=2, init=None, cv=2, random_state=0, budget=20).fit(*make_cases(300))
     assert LearningCurveDisplay.from_estimator(model).methods[1] == "precision at k = budget"
 
 

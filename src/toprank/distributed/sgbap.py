@@ -50,7 +50,8 @@ class SGBAP(LocalSGBAP):
     The trees are those that one machine would grow, whatever the partitions. Parameters, attributes and model files are
     those of `toprank.SGBAP`: `toprank.load` reads a saved model as one. The number of rounds and the hit rates come
     from folds of at most 100,000 cases, as on one machine; these are sent to the client and boosted there, with
-    `n_jobs` threads. Workers use their own threads.
+    `n_jobs` threads. Workers use their own threads. Boosting starts from scratch: `init` is None or "auto", which
+    stands for None here.
 
     Examples
     --------
@@ -92,7 +93,7 @@ class SGBAP(LocalSGBAP):
         import_xgboost()
         if self.init is not None and self.init != "auto":
             raise InputTypeError(
-                f"init is a {type(self.init).__name__}, expected None: on a cluster boosting starts from scratch. "
+                f"init is a {type(self.init).__name__}, expected None or 'auto': on a cluster boosting starts from scratch. "
                 "Hint: toprank.SGBAP takes init, on one machine."
             )
         with self._fitting():
