@@ -93,8 +93,8 @@ class SGBAP(LocalSGBAP):
         import_xgboost()
         if self.init is not None and self.init != "auto":
             raise InputTypeError(
-                f"init is a {type(self.init).__name__}, expected None or 'auto': on a cluster boosting starts from scratch. "
-                "Hint: toprank.SGBAP takes init, on one machine."
+                f"init is a {type(self.init).__name__}, expected None or 'auto': on a cluster boosting starts from "
+                "scratch. Hint: toprank.SGBAP takes init, on one machine."
             )
         with self._fitting():
             blocks = blocks_of(X)
