@@ -13,6 +13,7 @@ import argparse
 import json
 import time
 from collections.abc import Callable
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -69,7 +70,7 @@ def print_by_positives(found: dict[str, Any], tables: list[str], methods: list[s
         + " | gain |\n|---|"
         + "---:|" * (len(methods) + 2)
     )
-    for low, high in [*zip(BOUNDS[:-1], BOUNDS[1:], strict=True), (0, 100), (100, BOUNDS[-1])]:
+    for low, high in [*pairwise(BOUNDS), (0, 100), (100, BOUNDS[-1])]:
         value = np.array([[one[0] for one in split] for split in splits if low <= split[0][2] < high])
         if len(value) > 1:
             gain = 100 * (value[:, -1] - value[:, 0])
