@@ -14,7 +14,7 @@ from rich.text import Text
 from toprank.cli.show import Facts, grid, percent, rules_list, share_text
 from toprank.cli.terminal import Terminal
 from toprank.words.counts import count, plural
-from toprank.workflow.curves import curve_table, judged_points
+from toprank.workflow.curves import curve_table
 
 if TYPE_CHECKING:
     from toprank.explain import Rule
@@ -33,7 +33,7 @@ LOOKS = {"dropped": "red", "added": "green", "changed": "yellow", "kept": "dim"}
 
 def table_title(curve: CostOptimalCurve) -> str:
     """Return the title of the table, which says which cases the figures are from."""
-    points = judged_points(curve)
+    points = curve.judged_points_
     cases = f"{points.positives + points.negatives:,.0f} cases, {points.positives:,.0f} positive"
     source = {
         "cross-validation": f"out of fold: {cases}, each judged by trees that did not see it",
@@ -72,7 +72,7 @@ def points_shown(points: OperatingPoints, marked: Mapping[int, str]) -> list[int
 
 def path_table(curve: CostOptimalCurve, marked: Mapping[int, str]) -> Group:
     """Return the points as a table, from many alerts to few, with marks beside them and a legend."""
-    points = judged_points(curve)
+    points = curve.judged_points_
     rows, shown = curve_table(curve).rows, points_shown(points, marked)
     columns = ("point", "cost", "leaves", "alerts", "found", "false alarms", "hit rate", "share found")
     beaten = {i for i in shown if points.is_dominated[i] and i not in marked}

@@ -38,7 +38,7 @@ from toprank.files.model_file import describe_model, load
 from toprank.register import entry_of
 from toprank.words.counts import count, plural
 from toprank.words.nearest import did_you_mean
-from toprank.workflow.curves import choice_dict, curve_table, judged_points
+from toprank.workflow.curves import choice_dict, curve_table
 
 if TYPE_CHECKING:
     from toprank.rankers.curve.changes import RuleChange
@@ -378,7 +378,7 @@ def _print_curve(
         ("trained on", f"{plural(model.n_cases_, 'case')}, {count(model.n_positives_)} positive ({percent(rate)})"),
         ("columns", f"{len(model.columns_):,}, {n_categorical:,} of them categorical"),
         ("main columns", main_columns(describe_model(model)) or "none: no column separates the cases"),
-        ("area", f"{judged_points(model).hull_area:.3f} under the hull of the curve; 0.5 = no better than chance"
+        ("area", f"{model.judged_points_.hull_area:.3f} under the hull of the curve; 0.5 = no better than chance"
                  f"{caveat}"),
     ]))  # fmt: skip
     marked = {model.base_point_: "base tree"}

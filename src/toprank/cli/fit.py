@@ -340,7 +340,7 @@ def report(model: Any, out: Path, judged: dict[str, Any], given: tuple[str, str]
     more = [*inside_facts(inside, alone), ("AP", quality), *chance_facts(judged)]
     terminal.show(model_card(info, more, card_shares=model._card_shares))
     if rules and not alone:
-        terminal.heading(rules_title(len(shown), model.tree_.n_leaves if card else len(rules)))
+        terminal.heading(rules_title(len(shown), model.tree_.n_leaves))
         terminal.show(rules_list(shown, width))
     if entry_of(model).has_page:
         title, text = page_text(model)

@@ -188,12 +188,11 @@ def read_k(text: str | None) -> int | float | None:
 
 def choose_k(k: int | float | None, model: Any, n_rows: int, file: str, terminal: Terminal) -> int:
     """Return the number of alerts: as requested, or the model's budget, with a note if that is too large."""
-    from toprank.budget import alerts_of_budget
     from toprank.metrics.at_k import cases_of_share
 
     if k is None:
         note_large_budget(model.budget_, n_rows, "the budget of the model", file, terminal)
-        return alerts_of_budget(model.budget_, model.cutoff_, model.n_cases_, n_rows)
+        return model._budget_in(n_rows)
     if isinstance(k, float):
         return int(cases_of_share(k, n_rows))
     if not 1 <= k <= n_rows:

@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 
-from toprank.budget import alerts_of_budget
 from toprank.metrics import (
     Interval,
     average_precision,
@@ -210,7 +209,7 @@ def judge(
     score = model.decision_function(X)
     is_positive = positives_of(model, y, len(score), "judge")
     if k is None:
-        k = alerts_of_budget(model.budget_, model.cutoff_, model.n_cases_, len(score))
+        k = model._budget_in(len(score))
     asked = [k] if isinstance(k, int | float | np.number) else k
     depths = [count_of_alerts(each, len(score)) for each in asked]
     return Judgement(

@@ -240,6 +240,11 @@ class CurveRanker(Ensemble):
             return super()._line_in_words()
         return curve_text(is_chosen=self.selected_ is not None)
 
+    @property
+    def judged_points_(self) -> OperatingPoints:
+        """Mistakes that the choice of a point goes by: on held-out cases if there are any."""
+        return self.points_ if self.held_out_points_ is None else self.held_out_points_
+
     # --- choosing -----------------------------------------------------------------------------------------------
 
     def points(self, X: Any, y: Any, sample_weight: Any = None) -> OperatingPoints:
@@ -289,9 +294,8 @@ class CurveRanker(Ensemble):
             The point with its figures and their intervals.
         """
         check_is_fitted(self)
-        points = self.points_ if self.held_out_points_ is None else self.held_out_points_
         return choose(
-            f"{type(self).__name__}.select", self.path_, points, self.held_out_by_, self.n_cases_,
+            f"{type(self).__name__}.select", self.path_, self.judged_points_, self.held_out_by_, self.n_cases_,
             alerts=self._alerts, has_alerts=self.points_.alerts > 0, base_ratio=self.path_[self.base_point_].cost_ratio,
             counted=self._seen_top or self._judged_top, judged=self._judged_top,
             max_leaves=max_leaves, of=self._what_a_point_is,
@@ -377,7 +381,7 @@ class CurveRanker(Ensemble):
         """Return the cases that each model flags, per as many cases as in training: float64 (n_points,)."""
         if self._counts_own_alerts:
             return self.points_.alerts
-        counted = self.points_ if self.held_out_points_ is None else self.held_out_points_
+        counted = self.judged_points_
         return counted.alerts / (counted.positives + counted.negatives) * self.n_cases_
 
     def frame(self) -> Any:

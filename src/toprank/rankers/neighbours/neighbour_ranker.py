@@ -230,9 +230,7 @@ class NeighbourRanker(Ranker):
         found = [self._compare_fold(fold, data, points, components, threads) for fold in folds]
         rows = np.concatenate([fold.held_out for fold in folds])
         weight = np.concatenate([fold.weight[fold.held_out] for fold in folds])
-        own = np.concatenate(
-            [(fold.weight if fold.own_weight is None else fold.own_weight)[fold.held_out] for fold in folds]
-        )
+        own = np.concatenate([fold.own_weight[fold.held_out] for fold in folds])
         evidence = tuple(np.concatenate(parts) for parts in zip(*found, strict=True))
         return LeftOut(rows, data.is_positive[rows], weight, own, evidence, by_folds(len(folds)))
 

@@ -14,7 +14,6 @@ from sklearn.utils.validation import check_is_fitted
 
 from toprank._compat import HasMethods, Interval, StrOptions
 from toprank._core.threads import Threads, resolve_n_jobs
-from toprank.budget import alerts_of_budget
 from toprank.data.cases import Cases, sample_cases
 from toprank.data.encoding import original_values
 from toprank.data.frames import make_frame
@@ -478,7 +477,7 @@ class RedFlags(Ranker):
             score = other._score_rows(matrix, threads)
             unseen = None if is_seen else Unseen([HeldOut(score, is_positive, np.ones(len(score)))], JUDGED)
             other._set_cutoff(judged_on, threads, unseen)
-            k = alerts_of_budget(self.budget_, self.cutoff_, self.n_cases_, len(matrix))
+            k = self._budget_in(len(matrix))
             judged = BeforeAfter.from_scores(is_positive, self._score_rows(matrix, threads), score, k)
         if is_seen:
             warn_caller(
