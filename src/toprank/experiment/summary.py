@@ -44,7 +44,7 @@ SHOWN = 5e-5
 """Smaller differences show as 0.00 points in a table."""
 
 
-# --- one figure a method ----------------------------------------------------------------------------------------
+# --- one row per method -----------------------------------------------------------------------------------------
 
 
 def leaderboard(results: polars.DataFrame, measure: str = AP, methods: Sequence[str] | None = None) -> polars.DataFrame:

@@ -252,7 +252,7 @@ class LeafRows:
         return out
 
     def _part(self, condition: Condition, rows: np.ndarray) -> Any:
-        """Return which of some rows meet a condition."""
+        """Return the columns that a condition tests, for some rows."""
         features = {term.feature for term in condition.terms} or {condition.feature}
         return ColumnTable({feature: self.X[:, feature][rows] for feature in features}, len(rows))
 

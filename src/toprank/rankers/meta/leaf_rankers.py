@@ -37,7 +37,7 @@ Worth = Callable[[np.ndarray, np.ndarray], np.ndarray]
 """Area gained by a split that puts this positive and total weight on one side."""
 
 Rank = tuple[float, int]
-"""What a cut is worth, and the weight of its richer side: of equal ones the larger is taken (remark 10)."""
+"""What a cut is worth, and the weight of its richer side: ties go to the larger (remark 10)."""
 
 
 @dataclass(frozen=True)
@@ -59,7 +59,7 @@ class LeafRanker(ABC):
 
     @abstractmethod
     def split(self, rows: np.ndarray, worth: Worth) -> Found | None:
-        """The best cut, None where none is worth more than nothing."""
+        """The best cut; None if no cut gains anything."""
 
     def _sums(self, rows: np.ndarray) -> tuple[int, int]:
         """Positive and total weight of a node."""
@@ -248,7 +248,7 @@ class ObliqueLeafRanker(StumpLeafRanker):
     def _filled(
         self, rows: np.ndarray, feature: np.ndarray, weight: np.ndarray, fill: np.ndarray, worth: Worth
     ) -> Found | None:
-        """The best threshold where missing values count as `fill`; where that is none, on either side: one sort."""
+        """The best threshold with missing values counted as `fill`; if NaN, they go to the better side. One sort."""
         value = weighted_sums(self.data.X[rows], feature, weight, fill)
         positive, total = self.weights.positive[rows], self.weights.total[rows]
         is_missing = np.isnan(value)
@@ -389,7 +389,7 @@ def _leaf_ranker(
         return StumpLeafRanker(data, weights, limits)
     if kind == "oblique":
         return ObliqueLeafRanker(data, weights, limits, logistic_C)
-    weight_keyword(kind)  # complains before the work begins
+    weight_keyword(kind)  # raises before anything is fitted
     random = check_random_state(0 if random_state is None else random_state)
     return ClassifierLeafRanker(data, weights, limits, kind, random)
 

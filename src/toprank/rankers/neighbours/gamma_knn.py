@@ -39,7 +39,7 @@ GAMMA = [Interval(Real, 0, None, closed="left"), Options(str, {CV})]
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class GammaKNN(NeighbourRanker):
-    """Nearest neighbours with a thumb on the scale: positives count as if they were nearer (algorithm 2.1).
+    """Nearest neighbours whose positives count as nearer (algorithm 2.1).
 
     A case is flagged if most of its k nearest known cases are positive, once all distances to positives are multiplied
     by gamma; gamma = 1 is plain kNN, a smaller gamma flags more. The score is eta-hat of section 2.4.3,

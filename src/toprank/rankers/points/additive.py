@@ -134,8 +134,8 @@ class Term:
         The function at the bins of the training table; the last row is that of missing values.
     kind : int64 array of shape (n_coefficients,)
         Position in `KINDS`.
-    lowest : float
-        Lower bound of the coefficients that a monotone term may have: 0, else -inf.
+    lowest : float64 array of shape (n_coefficients,)
+        Lower bound of each coefficient: 0 in a monotone term, -inf for missing values and free terms.
     """
 
     feature: int
@@ -328,6 +328,8 @@ class AdditiveModel:
     rows : Rows
     alpha : float
         Penalty before the data are seen.
+    offset : float64 array of shape (m,) or None
+        Log-odds that the terms are added to; None fits a base.
     base : float
     coefficients, penalties : lists of float64 arrays, one per term
     z : float64 array of shape (m,)
