@@ -340,10 +340,10 @@ class AdditiveModel:
     rows: Rows
     alpha: float
     offset: np.ndarray | None = None
-    base: float = 0.0
     coefficients: list[np.ndarray] = field(default_factory=list)
-    penalties: list[np.ndarray] = field(default_factory=list)
-    z: np.ndarray = field(default_factory=lambda: np.zeros(0))
+    base: float = field(init=False, default=0.0)
+    penalties: list[np.ndarray] = field(init=False)
+    z: np.ndarray = field(init=False)
 
     def __post_init__(self) -> None:
         positive, total = float(self.rows.weight @ self.rows.target), float(self.rows.weight.sum())
@@ -398,7 +398,7 @@ class AdditiveModel:
     def tuned(self) -> AdditiveModel:
         """The model after some sweeps on `TOP_LOSS`, with the same penalties: the order at the top counts more."""
         own = [each.copy() for each in self.coefficients]
-        model = AdditiveModel(self.terms, self.rows, self.alpha, self.offset, coefficients=own)
+        model = AdditiveModel(self.terms, self.rows, self.alpha, self.offset, own)
         model.z += self.base - model.base
         model.base = self.base
         for _ in range(TUNING_SWEEPS):
@@ -475,9 +475,9 @@ def fit_additive(
     """
     known = {} if start is None else dict(zip((t.feature for t in start.terms), start.coefficients, strict=True))
     coefficients = [known[t.feature].copy() if t.feature in known else np.zeros(t.n_coefficients) for t in terms]
-    model = AdditiveModel(list(terms), rows, alpha, None, coefficients=coefficients).fit()
+    model = AdditiveModel(list(terms), rows, alpha, None, coefficients).fit()
     kept = model.strongest(max_features, LEAST_SPREAD)
     if len(kept) == len(model.terms):
         return model
     own = [model.coefficients[i] for i in kept]
-    return AdditiveModel([model.terms[i] for i in kept], rows, alpha, None, coefficients=own).fit()
+    return AdditiveModel([model.terms[i] for i in kept], rows, alpha, None, own).fit()

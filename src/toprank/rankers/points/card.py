@@ -28,6 +28,20 @@ DTYPES: dict[str, Any] = {
 DAMAGED = "Not a valid card: it breaks the rule that {}. Hint: the data may be damaged."
 
 
+def bins_of(column: np.ndarray, edges: np.ndarray, n_bins: int, is_categorical: bool) -> np.ndarray:
+    """The bin or category of each value, int64 (n,), as the points of a shape have them; n_bins for a missing value.
+
+    Examples
+    --------
+    >>> column = np.array([1.0, 2.0, 3.0, np.nan])
+    >>> bins_of(column, np.array([1.0, 2.5]), 3, False).tolist(), bins_of(column, np.zeros(0), 3, True).tolist()
+    ([0, 1, 2, 3], [1, 2, 3, 3])
+    """
+    if is_categorical:
+        return np.where((column >= 0) & (column < n_bins), column, n_bins).astype(np.int64)
+    return np.where(np.isnan(column), n_bins, np.searchsorted(edges, column)).astype(np.int64)
+
+
 @dataclass(frozen=True, eq=False)
 class Shape:
     """Points of one feature.

@@ -298,7 +298,7 @@ class Grower:
         model = AdditiveModel(varies, rows, CORRECTION_ALPHA, offset).fit(CORRECTION_SWEEPS)
         kept = model.strongest(self._max_terms, LEAST_CORRECTION)
         own = [model.coefficients[i] for i in kept]
-        few = AdditiveModel([varies[i] for i in kept], rows, CORRECTION_ALPHA, offset, coefficients=own)
+        few = AdditiveModel([varies[i] for i in kept], rows, CORRECTION_ALPHA, offset, own)
         return few.fit(CORRECTION_SWEEPS)
 
     def _best_split(self, rows: Rows, z: np.ndarray) -> tuple[Term, int] | None:

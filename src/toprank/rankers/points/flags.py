@@ -20,7 +20,7 @@ from toprank.errors import InputError, Invariant, check_invariants
 from toprank.explain.conditions import Condition, Way
 from toprank.metrics import BeforeAfter
 from toprank.metrics.checks import is_real
-from toprank.rankers.points.card import Card, Shape
+from toprank.rankers.points.card import Card, Shape, bins_of
 from toprank.rankers.points.card_text import points_text
 from toprank.rankers.points.shapes import prior_ridge, refit
 from toprank.tree.bin_mapper import as_block, row_blocks
@@ -428,8 +428,8 @@ def refitted(
     group_of, priors, ridges, ids = [], [], [], []
     for shape in card.shapes:
         distinct, which = np.unique(np.append(shape.points, shape.missing), return_inverse=True)
-        numbered = replace(shape, points=which[:-1].astype(np.float64), missing=float(which[-1]), ends=np.zeros(0))
-        group_of.append(Card((numbered,)).contributions(matrix)[:, shape.feature].astype(np.int64))
+        bins = bins_of(matrix[:, shape.feature], shape.edges, shape.n_bins, shape.is_categorical)
+        group_of.append(which[bins])
         priors.append(distinct / card.scale)
         ridges.append(prior_ridge(shape.is_categorical, len(shape.points)))
         ids.append(which)

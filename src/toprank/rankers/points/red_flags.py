@@ -252,15 +252,9 @@ class RedFlags(Ranker):
 
         Rules that no longer raise the score are dropped, with those inside them.
         """
-        unscaled = FlagsAndCard(
-            Flags(tuple(Flag(conditions, 1.0) for conditions in self._conditions(learned)), len(self.columns_)),
-            Card(tuple(
-                each.to_shape(learned.table, np.arange(len(each.values), dtype=np.float64)) for each in learned.grouped
-            )),
-        )  # fmt: skip
-        holds = list(unscaled.flags.holds(data.X).T)
-        groups = unscaled.card.contributions(data.X)
-        group_of = [groups[:, each.feature].astype(np.int64) for each in learned.grouped]
+        flags = Flags(tuple(Flag(conditions, 1.0) for conditions in self._conditions(learned)), len(self.columns_))
+        holds = list(flags.holds(data.X).T)
+        group_of = [each.group_of(learned.table, data.X) for each in learned.grouped]
         weight = data.all_weights
         priors, ridges = [each.values for each in learned.grouped], [each.ridge for each in learned.grouped]
         target, rules = data.is_positive.astype(np.float64), list(learned.rules)
