@@ -26,7 +26,7 @@ from toprank.metrics import OperatingPoints
 from toprank.rankers.base import Ranker
 from toprank.rankers.cost.tao_tree import TAOTree
 from toprank.rankers.curve.path import CurvePoint, ThresholdMove, path_table, points_of_path
-from toprank.rankers.curve.selection import TREE_OF, Selection, TopCalls, choose
+from toprank.rankers.curve.selection import Selection, TopCalls, choose
 from toprank.rankers.ensemble.ensemble import Ensemble
 from toprank.rankers.unseen import HeldOut, Unseen
 from toprank.rankers.validation import positives_of
@@ -94,7 +94,7 @@ class CurveRanker(Ensemble):
     selected_: Selection | None
     oof_decision_function_: np.ndarray | None
     oof_fold_: np.ndarray | None
-    _what_a_point_is: str = TREE_OF
+    _what_a_point_is: str = "tree of the curve"  # in error messages
     _validation: tuple[Any, Any] | None = None  # of the fit under way
     _judged_top: TopCalls | None  # of the rows behind the figures
     _seen_top: TopCalls | None  # of the training rows, if alerts are counted on these
@@ -294,13 +294,7 @@ class CurveRanker(Ensemble):
             The point with its figures and their intervals.
         """
         check_is_fitted(self)
-        return choose(
-            f"{type(self).__name__}.select", self.path_, self.judged_points_, self.held_out_by_, self.n_cases_,
-            alerts=self._alerts, has_alerts=self.points_.alerts > 0, base_ratio=self.path_[self.base_point_].cost_ratio,
-            counted=self._seen_top or self._judged_top, judged=self._judged_top,
-            max_leaves=max_leaves, of=self._what_a_point_is,
-            max_fpr=max_fpr, k=k, cost_ratio=cost_ratio, min_recall=min_recall,
-        )  # fmt: skip
+        return choose(self, max_leaves, max_fpr=max_fpr, k=k, cost_ratio=cost_ratio, min_recall=min_recall)
 
     def at(
         self,

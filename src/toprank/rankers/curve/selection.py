@@ -10,7 +10,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import astuple, dataclass, fields
 from statistics import NormalDist
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
@@ -22,14 +22,14 @@ from toprank.rankers.cost.tao_tree import TAOTree
 from toprank.rankers.curve.path import CurvePoint
 from toprank.words.numbers import percent_text
 
+if TYPE_CHECKING:
+    from toprank.rankers.curve.curve_ranker import CurveRanker
+
 LEVEL = 0.95
 FIGURES = ("false_positive_rate", "recall", "precision", "alerts", "cost")
 TARGETS = ("max_fpr", "k", "cost_ratio", "min_recall")
 AS_GOOD = 0.98
 """A cut with at least this share of the hits of the best cut counts as equally good."""
-
-TREE_OF = "tree of the curve"
-"""Name of a point in error messages; a ranker may replace it."""
 
 ROWS_KEPT = 10_000
 """Rows at the top of the ranking to keep, also in files; larger budgets use whole trees only."""
@@ -257,33 +257,18 @@ def _in_words(share: Interval) -> str:
     return f"{percent_text(share.value)} ({percent_text(share.low)} to {percent_text(share.high)})"
 
 
-def choose(
-    owner: str,
-    path: Sequence[CurvePoint],
-    points: OperatingPoints,
-    judged_by: str,
-    n_cases: float,
-    *,
-    alerts: np.ndarray,
-    has_alerts: np.ndarray,
-    base_ratio: float,
-    counted: TopCalls | None = None,
-    judged: TopCalls | None = None,
-    max_leaves: int | None = None,
-    of: str = TREE_OF,
-    **targets: Any,
-) -> Selection:
-    """Return the best point for a target, by the mistakes in `points`.
+def choose(curve: CurveRanker, max_leaves: int | None, **targets: Any) -> Selection:
+    """Return the best point of a curve for a target, by the mistakes in `judged_points_`.
 
     A budget k is met by a tree with at most k alerts, or by the first k alerts of a larger one in the order of the
-    curve, whichever is expected to find more. Ties go to whole trees.
+    curve, whichever is expected to find more. Ties go to whole trees; without `_judged_top`, only these are considered.
 
-    One of the targets max_fpr, k, cost_ratio, min_recall is given, or none if max_leaves is: then `base_ratio` is the
-    cost ratio. A budget limits `alerts`, the cases that each tree flags per `n_cases`; `has_alerts` says whether it
-    flags any training case. `counted` and `judged` are the tops of the rankings of the rows that alerts are counted on,
-    and of those behind `points`; without them only whole trees are considered. `owner` and `of` name the caller and a
-    point in error messages.
+    One of the targets max_fpr, k, cost_ratio, min_recall is given, or none if max_leaves is: then the cost ratio is
+    that of the base point.
     """
+    owner, of, n_cases = f"{type(curve).__name__}.select", curve._what_a_point_is, curve.n_cases_
+    path, points, alerts = curve.path_, curve.judged_points_, curve._alerts
+    has_alerts = curve.points_.alerts > 0  # on training cases
     asked = {name: value for name, value in targets.items() if value is not None}
     if len(asked) > 1 or not (asked or max_leaves is not None):
         got = f"Got {', '.join(asked)}" if asked else "None was given"
@@ -291,12 +276,12 @@ def choose(
             f"{owner} needs one of {', '.join(TARGETS)}; max_leaves can be combined with any of them, or be given "
             f"alone. {got}. Hint: select(max_fpr=0.05), select(k=200), select(cost_ratio=0.1, max_leaves=4)."
         )
-    name, value = next(iter(asked.items()), ("cost_ratio", base_ratio))
+    name, value = next(iter(asked.items()), ("cost_ratio", path[curve.base_point_].cost_ratio))
     whole = found = _Offers.from_points(points, n_cases)
     if name == "k":
         k = _check_budget(owner, value, n_cases)
         target = f"at most {'1 alert' if k == 1 else f'{k:,.0f} alerts'} among {n_cases:,.0f} cases"
-        found = whole.within(k, n_cases, alerts, counted, judged)
+        found = whole.within(k, n_cases, alerts, curve._seen_top or curve._judged_top, curve._judged_top)
         is_fine, worth = found.is_fine, found.hits
     else:
         target, is_fine, worth = _judge(owner, name, value, points)
@@ -326,7 +311,7 @@ def choose(
         cut = Cut(float(found.threshold[at]), float(alerts[at]), float(found.hits[at]), best_whole)
     figures = _figures(points, float(found.alerts[at]), float(found.hits[at]), n_cases, ratio)
     named: dict[str, Any] = dict(zip(FIGURES, figures, strict=True))
-    return Selection(at, path[at], target, judged_by, cut=cut, **named)
+    return Selection(at, path[at], target, curve.held_out_by_, cut=cut, **named)
 
 
 @dataclass(frozen=True, eq=False)
