@@ -170,7 +170,7 @@ def scores_by_neighbours(model: Any, X: Any, values: Sequence[int]) -> np.ndarra
 
 
 BY_DEPTH = Sweep("max_depth", scores_by_depth, contains_lower_depths)
-BY_NEIGHBOURS = Sweep("n_neighbors", scores_by_neighbours)
+BY_NEIGHBOURS = Sweep("n_neighbors", scores_by_neighbours, lambda setting: setting.get("sampler") is None)
 
 
 # --- methods ------------------------------------------------------------------------------------------------------

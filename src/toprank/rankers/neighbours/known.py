@@ -214,9 +214,15 @@ class KnownCases:
         Positives that a sampler made up.
     """
 
-    def __init__(self, positives: CaseSet, negatives: CaseSet, components: np.ndarray | None = None):
+    def __init__(
+        self,
+        positives: CaseSet,
+        negatives: CaseSet,
+        components: np.ndarray | None = None,
+        synthetic: CaseSet | None = None,
+    ):
         self.positives, self.negatives, self.components = positives, negatives, components
-        self.synthetic: CaseSet | None = None
+        self.synthetic = synthetic
 
     @classmethod
     def learn(
@@ -236,6 +242,12 @@ class KnownCases:
             for of_class, image in ((is_positive, components), (~is_positive, None))
         )
         return cls(positives, negatives, components)
+
+    def with_synthetic(self, places: np.ndarray, metric: str) -> Self:
+        """Return the same cases, and positives at places that a sampler made up, float64 (m, n_dims)."""
+        found = PointSet(mapped(places, self.components), metric=metric)
+        synthetic = CaseSet(found, places, None, np.full(len(places), -1))
+        return type(self)(self.positives, self.negatives, self.components, synthetic)
 
     @property
     def totals(self) -> tuple[float, float]:
