@@ -19,7 +19,6 @@ from sklearn.model_selection import check_cv
 
 from toprank._core.threads import Threads, resolve_n_jobs
 from toprank.data.cases import Cases
-from toprank.data.shared_table import SharedTable
 from toprank.errors import InputError, InputTypeError
 from toprank.rankers.neighbours.known import CaseSet, KnownCases, Votes, ratios
 from toprank.rankers.neighbours.metric_problem import MetricProblem, solve
@@ -144,7 +143,11 @@ def tune_mlfp(
     if scoring not in MEASURES:
         raise InputError(f"scoring must be one of {', '.join(MEASURES)}, got {scoring!r}.")
     optuna = _import_optuna()
-    data, measure = _cases_of(model, X, y), MEASURES[scoring]
+    with Threads(resolve_n_jobs(model.n_jobs)) as threads:
+        reader = clone(model)
+        reader._validate_params()
+        data: Cases = reader._read_training(X, y, None, threads)
+    measure = MEASURES[scoring]
     splitter = check_cv(cv, data.is_positive, classifier=True)
     if hasattr(splitter, "shuffle"):
         splitter.shuffle, splitter.random_state = True, random_state
@@ -163,15 +166,6 @@ def tune_mlfp(
             tried.append((mu, c, score))
     best = max(tried, key=lambda each: each[2])
     return MetricTuning(*best, tried, clone(model).set_params(mu=best[0], c=best[1]))
-
-
-def _cases_of(model: MLFP, X: Any, y: Any) -> Cases:
-    """Return the encoded rows, read and checked as `fit` does."""
-    shared = SharedTable(X)
-    reader = clone(model).set_params(cv=0, triplets="nearest", max_iter=1, mu=1.0, tol=1.0)
-    reader.fit(shared, y)
-    data: Cases = reader._reuse(shared, y, None)[0]
-    return data
 
 
 def _import_optuna() -> Any:
