@@ -89,7 +89,7 @@ def test_a_chosen_tree_is_judged_by_what_it_calls(audits, curve):
 def test_a_share_of_nothing_is_none():
     nothing = Interval(np.nan, 0.0, 1.0, 0.95)
     some = Interval(0.5, 0.1, 0.9, 0.95)
-    out = workflow.CalledCases("k = 3", 0, 0, 0, nothing, some, some).to_dict()
+    out = workflow.FlaggedCases("k = 3", 0, 0, 0, nothing, some, some).to_dict()
     assert out["precision"] == {"value": None, "low": 0.0, "high": 1.0}
     assert out["recall"]["value"] == 0.5
 

@@ -162,13 +162,13 @@ def show_tree(
         terminal.show(choice_facts(curve, chosen, why))
         whose = "chosen tree"
     terminal.heading(f"Rules of the {whose} for positives, with figures on the training cases")
-    terminal.show(called_list(rules))
+    terminal.show(positive_rules_list(rules))
 
 
 # --- its rules ----------------------------------------------------------------------------------------------
 
 
-def called_list(rules: Sequence[Rule]) -> RenderableType:
+def positive_rules_list(rules: Sequence[Rule]) -> RenderableType:
     """Return the first rules, and how many more there are."""
     if not rules:
         return Text("  None: this tree flags no case.")

@@ -49,7 +49,7 @@ FREE_TEXT_SHOWN = 38
 
 CATEGORIES_SHOWN = 6
 OF_TRAINING = ", with figures on the training cases"
-UNTOLD = ("pos_label", "n_jobs", "random_state", "verbose")
+NOT_SHOWN = ("pos_label", "n_jobs", "random_state", "verbose")
 """Parameters left out of the card: they do not matter to its reader, or it shows them already (`pos_label`)."""
 
 
@@ -289,7 +289,7 @@ def _provenance(info: dict[str, Any], *, all_facts: bool) -> list[tuple[str, str
             ("packages", ", ".join(f"{name} {version}" for name, version in info["packages"].items())),
             ("parameters", ", ".join(f"{name}={_parameter(value)}" for name, value in given.items())),
         ]
-    listed = [f"{name}={_parameter(given[name])}" for name in changed if name in given and name not in UNTOLD]
+    listed = [f"{name}={_parameter(given[name])}" for name in changed if name in given and name not in NOT_SHOWN]
     return [
         ("parameters", f"{', '.join(listed)}; otherwise the defaults" if listed else "the defaults"),
         ("written", f"{written} by toprank {info['packages'].get('toprank', '?')}; data {info['data_hash'][:12]}"),

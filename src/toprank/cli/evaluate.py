@@ -25,7 +25,7 @@ from toprank.words.numbers import three_decimals
 if TYPE_CHECKING:
     import polars
 
-    from toprank.workflow import CalledCases, Judgement
+    from toprank.workflow import FlaggedCases, Judgement
 
 
 def evaluate(
@@ -153,7 +153,7 @@ def _print_judgement(judgement: Judgement, model: str, table: str, terminal: Ter
     terminal.show(gains_grid(judgement.gains.to_dict(), n))
 
 
-def _print_choice(chosen: CalledCases, n_cases: int, terminal: Terminal) -> None:
+def _print_choice(chosen: FlaggedCases, n_cases: int, terminal: Terminal) -> None:
     terminal.heading(f"The chosen tree ({chosen.target})")
     hits = f"; {share_text(chosen.precision)} of them positive" if chosen.alerts else ""
     terminal.show(Facts([

@@ -166,8 +166,8 @@ def model_card(
     rate = figures["n_positives"] / figures["n_cases"]
     classes, positive = info["classes"]["values"], info["positive_index"]
     no_columns = "none: no column separates the cases" if entry_of(info["class"]).has_leaves else ""
-    told = dict(info.get("facts", {}))
-    size_in_words = told.pop("size", "")
+    facts = dict(info.get("facts", {}))
+    size_in_words = facts.pop("size", "")
     size = curve_size(figures, is_chosen) if entry_of(info["class"]).kind == "curve" else model_size(figures)
     rows = [
         ("size", size or size_in_words),
@@ -181,7 +181,7 @@ def model_card(
         flagged_row(info, is_chosen=is_chosen),
     ]
     known = [row for row in rows if row[1]]
-    return Group(Text(info["class"], style="bold"), Facts([*known, *told.items(), *more]))
+    return Group(Text(info["class"], style="bold"), Facts([*known, *facts.items(), *more]))
 
 
 def flagged_row(info: dict[str, Any], *, is_chosen: bool = False) -> tuple[str, str]:
@@ -207,17 +207,17 @@ def classifier_card(info: dict[str, Any], more: Sequence[tuple[str, str]] = ()) 
     """Return a classifier in a few lines, from the contents of its file, followed by the lines of `more`."""
     figures = info["figures"]
     counts = zip(info["classes"]["values"], figures["class_counts"], strict=True)
-    told, trained = dict(info.get("facts", {})), plural(figures["n_cases"], "case")
+    facts, trained = dict(info.get("facts", {})), plural(figures["n_cases"], "case")
     if "n_wrong" in figures:
         share = percent(figures["n_wrong"] / figures["n_cases"])
         trained = f"{trained}, {count(figures['n_wrong'])} misclassified ({share})"
     rows = [
-        ("size", model_size(figures) or told.pop("size", "")),
+        ("size", model_size(figures) or facts.pop("size", "")),
         ("trained on", trained),
         ("classes", ", ".join(f"{label!r}: {count(n)}" for label, n in counts)),
         ("columns", columns_in_words(info)),
     ]
-    return Group(Text(info["class"], style="bold"), Facts([*rows, *told.items(), *more]))
+    return Group(Text(info["class"], style="bold"), Facts([*rows, *facts.items(), *more]))
 
 
 def columns_in_words(info: dict[str, Any]) -> str:

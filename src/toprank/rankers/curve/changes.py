@@ -55,9 +55,9 @@ def positive_rules(tree: TAOTree) -> list[Rule]:
     Leaves whose rules read the same are separate rules, with different `leaf`.
     """
     ends = np.flatnonzero(tree.tree_.is_leaf)
-    called = np.bincount(tree.tree_.leaf[ends], tree._label[ends] == 1, tree.tree_.n_leaves) > 0
+    is_positive = np.bincount(tree.tree_.leaf[ends], tree._label[ends] == 1, tree.tree_.n_leaves) > 0
     rules = leaf_rules(tree.tree_, tree.columns_, tree.path_counts_)
-    return [rules[i] for i in np.flatnonzero(called)]
+    return [rules[i] for i in np.flatnonzero(is_positive)]
 
 
 def rule_changes(before: TAOTree, after: TAOTree) -> list[RuleChange]:

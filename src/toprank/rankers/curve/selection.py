@@ -1,6 +1,6 @@
 """The choice of a point of a cost-optimal curve: for a budget, a limit on false alarms, a recall, a cost, a size.
 
-A budget of 50 alerts may lie between two trees. `TopCalls` keeps the rows at the top of the ranking and the label of
+A budget of 50 alerts may lie between two trees. `TopLabels` keeps the rows at the top of the ranking and the label of
 each by every model of the curve, to count and judge the first 50 alerts of a larger tree without the data.
 """
 
@@ -39,13 +39,13 @@ ROUNDING = 1e-9
 
 
 @dataclass(frozen=True, eq=False)
-class TopCalls:
+class TopLabels:
     """The first rows of a ranking, best first, and their labels by each model of a curve.
 
     Attributes
     ----------
     score : float64 array of shape (n_rows,), descending
-    called : bool array of shape (n_points, n_rows)
+    is_flagged : bool array of shape (n_points, n_rows)
     is_positive : bool array of shape (n_rows,)
     weight : float64 array of shape (n_rows,)
     total : float
@@ -53,20 +53,20 @@ class TopCalls:
     """
 
     score: np.ndarray
-    called: np.ndarray
+    is_flagged: np.ndarray
     is_positive: np.ndarray
     weight: np.ndarray
     total: float
 
     @classmethod
-    def from_calls(
-        cls, score: np.ndarray, called: np.ndarray, is_positive: np.ndarray, weight: np.ndarray | None
+    def from_labels(
+        cls, score: np.ndarray, is_flagged: np.ndarray, is_positive: np.ndarray, weight: np.ndarray | None
     ) -> Self:
         """Keep the first of these rows; rows without weight are ignored."""
         all_weights = np.ones(len(score)) if weight is None else np.asarray(weight, np.float64)
         rows = np.flatnonzero(all_weights > 0)
         rows = rows[np.argsort(-score[rows], kind="stable")[:ROWS_KEPT]]
-        return cls(score[rows], called[:, rows], is_positive[rows], all_weights[rows], float(all_weights.sum()))
+        return cls(score[rows], is_flagged[:, rows], is_positive[rows], all_weights[rows], float(all_weights.sum()))
 
     def first_alerts(self, position: int, k: float) -> tuple[float, float] | None:
         """Return the weight of the first k alerts of a model, fewer if it has fewer, and of the positives among them.
@@ -97,7 +97,7 @@ class TopCalls:
 
     def _by_score(self, position: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Return the weight of the alerts and of the hits down to each score, both from 0, and the scores."""
-        rows = np.flatnonzero(self.called[position])
+        rows = np.flatnonzero(self.is_flagged[position])
         score, weight = self.score[rows], self.weight[rows]
         last = np.flatnonzero(np.append(np.diff(score) != 0, True)) if len(rows) else np.zeros(0, np.int64)
         alerts, hits = np.cumsum(weight)[last], np.cumsum(weight * self.is_positive[rows])[last]
@@ -107,7 +107,7 @@ class TopCalls:
 
     def to_arrays(self) -> dict[str, np.ndarray]:
         """Return the rows as arrays for a file."""
-        return {"score": self.score, "called": np.packbits(self.called, axis=1), "is_positive": self.is_positive,
+        return {"score": self.score, "called": np.packbits(self.is_flagged, axis=1), "is_positive": self.is_positive,
                 "weight": self.weight, "total": np.array(self.total)}  # fmt: skip
 
     @classmethod
@@ -129,8 +129,8 @@ class TopCalls:
         )
         if not is_sound:
             raise InputError("The model's points and the rows at the top of its ranking do not fit together.")
-        called = np.unpackbits(packed, axis=1, count=n).astype(bool)
-        return cls(score, called, is_positive, weight, total)
+        is_flagged = np.unpackbits(packed, axis=1, count=n).astype(bool)
+        return cls(score, is_flagged, is_positive, weight, total)
 
 
 @dataclass(frozen=True)
@@ -345,7 +345,7 @@ class _Offers:
         return cls(hits + scale * points.false_positives, hits, np.ones(n, bool), np.zeros(n, bool), np.full(n, np.nan))
 
     def within(
-        self, k: float, n_cases: float, own: np.ndarray, counted: TopCalls | None, judged: TopCalls | None
+        self, k: float, n_cases: float, own: np.ndarray, counted: TopLabels | None, judged: TopLabels | None
     ) -> _Offers:
         """Trees with at most k alerts of their own, and the first k of those with more."""
         alerts, hits, threshold = self.alerts.copy(), self.hits.copy(), self.threshold.copy()

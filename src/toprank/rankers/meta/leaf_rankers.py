@@ -295,17 +295,17 @@ class ClassifierLeafRanker(LeafRanker):
     random: np.random.RandomState
 
     def split(self, rows: np.ndarray, worth: Worth) -> Found | None:
-        """The side that the classifier calls positive against the other."""
+        """The side that the classifier flags against the other."""
         X, weight = self.data.X[rows], equal_class_weights(self.weights, rows)
         model = seeded(self.estimator, self.random)
         model.fit(X, self.data.is_positive[rows].astype(np.int64), **{weight_keyword(model): weight})
-        called = np.asarray(model.predict(X)) == 1
+        is_flagged = np.asarray(model.predict(X)) == 1
         positive, total = self.weights.positive[rows], self.weights.total[rows]
-        one = np.array([positive[called].sum()]), np.array([total[called].sum()])
+        one = np.array([positive[is_flagged].sum()]), np.array([total[is_flagged].sum()])
         best = _best_of(*one, worth, *self._sums(rows), self.limits.min_leaf)
         if best is None:
             return None
-        return Found(ClassifierRule(model, turned=not best[2]), called == best[2], best[1][0])
+        return Found(ClassifierRule(model, turned=not best[2]), is_flagged == best[2], best[1][0])
 
 
 def seeded(estimator: Any, random: np.random.RandomState) -> Any:

@@ -227,8 +227,8 @@ class NodeClassifier:
         title = f"node {self.node}: leaf 1 is the better half"
         if isinstance(self.rule, Tree):
             return to_text(self.rule, self.columns, title=title, exact=exact)
-        called = "negative" if self.rule.turned else "positive"
-        return f"node {self.node}: the better half is what this classifier predicts as {called}\n{self.rule.model!r}"
+        side = "negative" if self.rule.turned else "positive"
+        return f"node {self.node}: the better half is what this classifier predicts as {side}\n{self.rule.model!r}"
 
     def __repr__(self) -> str:
         by = type(self.rule.model).__name__ if isinstance(self.rule, ClassifierRule) else self._size_in_words()

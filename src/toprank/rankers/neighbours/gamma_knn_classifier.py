@@ -92,8 +92,8 @@ class GammaKNNClassifier(ClassifierMixin, TableReader):
     class_counts_ : float64 array of shape (K,)
         Training cases of each class.
     confusion_ : float64 array of shape (K, K)
-        Training cases of class i (row) that were called class j (column) when left out. Above 100,000 training cases,
-        a sample stands for all of them.
+        Training cases of class i (row) that were predicted as class j (column) when left out. Above 100,000 training
+        cases, a sample stands for all of them.
     tuned_score_ : float
         The measure of `confusion_`; slightly optimistic, as the gammas were tuned on the same decisions.
     n_neighbors_ : int
@@ -292,7 +292,7 @@ class GammaKNNClassifier(ClassifierMixin, TableReader):
         points, originals = self._space.points(matrix), original_values(X, self._input_names)
         with Threads(resolve_n_jobs(self.n_jobs)) as threads:
             votes = self._votes(points, threads)
-            count, called = votes.count(self.gammas_), votes.decide(self.gammas_)
+            count, predicted = votes.count(self.gammas_), votes.decide(self.gammas_)
             near = [
                 Nearby(known.points.nearest(points, min(self.n_neighbors_, len(known)), threads), known, points,
                        self._space, self._case_names)
@@ -303,10 +303,10 @@ class GammaKNNClassifier(ClassifierMixin, TableReader):
         labels = self.classes_.tolist()
         out = []
         for i in range(len(points)):
-            order = np.lexsort((-count[i], np.arange(len(labels)) != called[i])).tolist()
+            order = np.lexsort((-count[i], np.arange(len(labels)) != predicted[i])).tolist()
             out.append(
                 VoteExplanation(
-                    labels[called[i]],
+                    labels[predicted[i]],
                     tuple(
                         ClassVote(labels[c], int(count[i, c]), float(self.gammas_[c]), cases[c][i][: n_voting[c][i]])
                         for c in order

@@ -289,7 +289,7 @@ class NeighbourRanker(Ranker):
 
     @abstractmethod
     def _flags_of(self, evidence: tuple[np.ndarray, ...], points: np.ndarray) -> np.ndarray:
-        """Return which rows the vote calls positive, bool (n,)."""
+        """Return which rows the vote flags, bool (n,)."""
 
     # --- scoring ------------------------------------------------------------------------------------------------
 
