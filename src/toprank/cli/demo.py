@@ -17,7 +17,7 @@ from toprank.cli.fit import fit_with_progress, make_estimator
 from toprank.cli.show import (
     Facts,
     alerts_table,
-    flags_text,
+    flags_page_part,
     gains_grid,
     interval_text,
     model_card,
@@ -173,7 +173,7 @@ def _print_judgement(campaign: Campaign, interval: Any, table: dict[str, Any], t
 
 
 def _print_flags(model: Any, terminal: Terminal) -> None:
-    title, text = flags_text(model)
+    title, text = flags_page_part(model)
     terminal.heading(title)
     terminal.show(text)
     if not len(model.flags_):

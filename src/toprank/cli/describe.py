@@ -16,7 +16,6 @@ from toprank.cli.csv_text import CsvFormat
 from toprank.cli.options import Encoding, Positive, Separator
 from toprank.cli.reading import SPREADSHEETS, TABLE_SUFFIXES, TableFile, check_readable
 from toprank.cli.show import (
-    card_lines,
     classifier_card,
     grid,
     inside_facts,
@@ -28,6 +27,7 @@ from toprank.cli.show import (
     rules_list,
     rules_shown,
     rules_title,
+    scorecard_excerpt,
     table_rows,
 )
 from toprank.cli.terminal import WIDTH, Terminal
@@ -178,7 +178,7 @@ def _describe_tree(
         card = (tree.scoring, columns, checked_spread(arrays.get("points_spread"), tree.n_features))
         scorecard, inside = table_rows(scorecard_table(*card)), scorecard_summary(*card)
         alone = no_split_text(tree.n_leaves, inside, info["parameters"].get("ccp_alpha"))
-        lines = scorecard_lines(*card, width) if all_facts else card_lines(card, width)
+        lines = scorecard_lines(*card, width) if all_facts else scorecard_excerpt(card, width)
         card_shares = scorecard_shares(tree.scoring, card[2])
     shown = rules_shown(rules, width, max_rules)
     found |= {"rules": [rule.to_dict() for rule in rules]}

@@ -260,7 +260,7 @@ def rules_title(n_shown: int, n_rules: int, order: str = "in the order of the ra
     return f"{which} rules, {order}{figures}"
 
 
-def card_lines(card: tuple[Scoring, Sequence[Column], np.ndarray | None], width: int) -> list[str]:
+def scorecard_excerpt(card: tuple[Scoring, Sequence[Column], np.ndarray | None], width: int) -> list[str]:
     """Return the main columns of a scorecard in at most 8 lines; the last one counts the rest."""
     from toprank.export import scorecard_lines
 
@@ -356,7 +356,7 @@ def page_text(model: Any, max_rules: int | None = None, *, is_whole: bool = Fals
     return f"The model, with the first {max_rules:,} of {n:,} rules", first._page(full_text=EXACT_COMMAND)
 
 
-def flags_text(model: Any) -> tuple[str, str]:
+def flags_page_part(model: Any) -> tuple[str, str]:
     """Return a title and the red flags of a model without its card; the page if it has none."""
     if not len(getattr(model, "flags_", ())):
         return page_text(model)
@@ -472,7 +472,7 @@ def chance_facts(judged: dict[str, Any]) -> list[tuple[str, str]]:
     return [("", few if judged["has_few_positives"] else NEAR_CHANCE)]
 
 
-def share_text(interval: Any) -> str:
+def share_interval_text(interval: Any) -> str:
     """Return a share with its interval: 33.1 % (28.4 % to 37.9 %)."""
     return f"{percent(interval.value)} ({percent(interval.low)} to {percent(interval.high)})"
 

@@ -20,7 +20,7 @@ from sklearn.model_selection import check_cv
 from toprank._core.threads import Threads, resolve_n_jobs
 from toprank.data.cases import Cases
 from toprank.errors import InputError, InputTypeError
-from toprank.rankers.neighbours.known import CaseSet, KnownCases, Votes, ratios
+from toprank.rankers.neighbours.known import CaseSet, DecidingCounts, KnownCases, ratios
 from toprank.rankers.neighbours.metric_problem import MetricProblem, solve
 from toprank.rankers.neighbours.mlfp import MLFP
 from toprank.rankers.neighbours.search import PointSet, mapped
@@ -66,7 +66,7 @@ class _Fold:
         points, self.queries = space.points(data.X[inside]), space.points(data.X[held_out])
         is_positive, self.is_positive = data.is_positive[inside], data.is_positive[held_out]
         self.model, self.threads = model, threads
-        votes = Votes.from_k(model._used_neighbours(is_positive.sum(), (~is_positive).sum()))
+        votes = DecidingCounts.from_k(model._used_neighbours(is_positive.sum(), (~is_positive).sum()))
         cases = distinct_cases(points, is_positive, None)
         self.triplets = choose_triplets(
             *cases, threads, kind=model.triplets, n_neighbors=model.n_neighbors, n_sampled=model.n_sampled,

@@ -25,7 +25,7 @@ from toprank.files.model_file import numbered_parts, without_prefix
 from toprank.metrics import OperatingPoints
 from toprank.rankers.base import RANKER_CONSTRAINTS, TABLE_FACTS, Ranker
 from toprank.rankers.cost.tao_tree import TAOTree
-from toprank.rankers.curve.changes import changes_table, rule_changes
+from toprank.rankers.curve.changes import changes_table, leaf_rule_changes
 from toprank.rankers.curve.curve_ranker import OF_VALIDATION, CurveRanker, Labels
 from toprank.rankers.curve.path import (
     CurvePoint,
@@ -369,7 +369,7 @@ class CostOptimalCurve(CurveRanker):
             Positions in `path_`, or results of `select`.
         """
         one, other = self._point(before), self._point(after)
-        return make_frame(changes_table(rule_changes(one.tree, other.tree)), self._backend)
+        return make_frame(changes_table(leaf_rule_changes(one.tree, other.tree)), self._backend)
 
     def _point(self, which: int | Selection | None) -> CurvePoint:
         """Return a point by its position or selection; None means the selected one, else the base."""

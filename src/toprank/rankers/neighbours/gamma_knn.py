@@ -16,7 +16,7 @@ from toprank.data.cases import Cases
 from toprank.errors import InputError
 from toprank.files.model_file import without_prefix
 from toprank.rankers.neighbours.facts import gamma_text, vote_text
-from toprank.rankers.neighbours.known import KnownCases, Votes, ratios, shares
+from toprank.rankers.neighbours.known import DecidingCounts, KnownCases, ratios, shares
 from toprank.rankers.neighbours.neighbour_ranker import NEIGHBOUR_CONSTRAINTS, LeftOut, NeighbourRanker
 from toprank.rankers.neighbours.search import mapped
 from toprank.rankers.neighbours.space import FARTHEST
@@ -190,7 +190,7 @@ class GammaKNN(NeighbourRanker):
     ) -> tuple[np.ndarray, ...]:
         if known.synthetic is None:
             return super()._evidence(known, points, threads, own)
-        return known.distances_apart(points, Votes.from_k(self.n_neighbors_), threads, own)
+        return known.distances_apart(points, DecidingCounts.from_k(self.n_neighbors_), threads, own)
 
     def _learn_rule(self, left_out: LeftOut, data: Cases, points: np.ndarray, threads: Threads) -> None:
         measure = self.scoring if callable(self.scoring) else MEASURES[self.scoring]
@@ -222,7 +222,7 @@ class GammaKNN(NeighbourRanker):
             raise InputError("GammaKNN scores each number of neighbours from one search only without a sampler.")
         points, known = self._space_points(X), self._known
         most = int(max(1, self._most_neighbours(*known.totals)))
-        votes = [Votes.from_k(min(k, most)) for k in values]
+        votes = [DecidingCounts.from_k(min(k, most)) for k in values]
         with Threads(resolve_n_jobs(self.n_jobs)) as threads:
             near, far = (
                 cases.at_count(at, np.arange(1, max(counts) + 1), threads)[:, np.array(counts) - 1]

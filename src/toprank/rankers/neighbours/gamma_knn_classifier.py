@@ -26,9 +26,9 @@ from toprank.rankers.neighbours.facts import distance_facts, gamma_text
 from toprank.rankers.neighbours.known import CaseSet, most_neighbours
 from toprank.rankers.neighbours.nearby import (
     DIFFERENCES,
+    ClassExplanation,
     ClassVote,
     Nearby,
-    VoteExplanation,
     index_names,
     names_from_array,
     names_to_array,
@@ -280,12 +280,12 @@ class GammaKNNClassifier(ClassifierMixin, TableReader):
                 out[rows] = self._votes(points[rows], threads).decide(self.gammas_)
         return self.classes_[out]
 
-    def explain(self, X: Any) -> list[VoteExplanation]:
+    def explain(self, X: Any) -> list[ClassExplanation]:
         """Explain the class of each row by the known cases that vote, and what differs most.
 
         Returns
         -------
-        list of VoteExplanation
+        list of ClassExplanation
             Its text lists the cases by class; `classes` has the same as data.
         """
         matrix = self._encode(X)
@@ -305,7 +305,7 @@ class GammaKNNClassifier(ClassifierMixin, TableReader):
         for i in range(len(points)):
             order = np.lexsort((-count[i], np.arange(len(labels)) != predicted[i])).tolist()
             out.append(
-                VoteExplanation(
+                ClassExplanation(
                     labels[predicted[i]],
                     tuple(
                         ClassVote(labels[c], int(count[i, c]), float(self.gammas_[c]), cases[c][i][: n_voting[c][i]])

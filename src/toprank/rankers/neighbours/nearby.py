@@ -148,7 +148,7 @@ class ClassVote:
 
 
 @dataclass(frozen=True)
-class VoteExplanation:
+class ClassExplanation:
     """Why a class was predicted for a row: the known cases that vote.
 
     Attributes

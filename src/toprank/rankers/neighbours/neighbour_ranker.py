@@ -26,7 +26,7 @@ from toprank.files.model_file import without_prefix
 from toprank.rankers.alerts import log_odds_gain
 from toprank.rankers.base import RANKER_CONSTRAINTS, Ranker
 from toprank.rankers.neighbours.facts import column_weights, distance_facts, weights_text
-from toprank.rankers.neighbours.known import CaseSet, KnownCases, Votes, most_neighbours, ratios
+from toprank.rankers.neighbours.known import CaseSet, DecidingCounts, KnownCases, most_neighbours, ratios
 from toprank.rankers.neighbours.nearby import (
     DIFFERENCES,
     Nearby,
@@ -277,7 +277,7 @@ class NeighbourRanker(Ranker):
 
         `own` as in `KnownCases.distances`.
         """
-        return (ratios(*known.distances(points, Votes.from_k(self.n_neighbors_), threads, own)),)
+        return (ratios(*known.distances(points, DecidingCounts.from_k(self.n_neighbors_), threads, own)),)
 
     @abstractmethod
     def _learn_rule(self, left_out: LeftOut, data: Cases, points: np.ndarray, threads: Threads) -> None:

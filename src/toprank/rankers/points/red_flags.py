@@ -31,7 +31,7 @@ from toprank.rankers.growth import CV
 from toprank.rankers.points.card import Card
 from toprank.rankers.points.card_text import FULL_TEXT, points_text
 from toprank.rankers.points.flags import TOP, Change, Flag, Flags, joined, refitted, written_conditions
-from toprank.rankers.points.learning import Learned, Lesson, Limits, Teacher, learn, soft_targets
+from toprank.rankers.points.learning import Learned, LearningCases, Limits, Teacher, learn, soft_targets
 from toprank.rankers.points.pages import flags_page
 from toprank.rankers.points.points_ranker import PointsExplanation
 from toprank.rankers.points.rule_search import LEAST_ROWS
@@ -191,15 +191,15 @@ class RedFlags(Ranker):
         found = read_directions(self.monotonic_cst, data.columns, data.is_categorical, "RedFlags")
         return np.zeros(len(data.columns), np.int8) if found is None else found
 
-    def _lesson(self, data: Cases) -> Lesson:
+    def _lesson(self, data: Cases) -> LearningCases:
         """The cases to learn from: distinct ones, unless given folds refer to rows of the table."""
         if self.cv is None or isinstance(self.cv, int | np.integer):
-            return Lesson.from_cases(data, *sample_cases(data.is_positive, data.weight, SEARCH_ROWS))
+            return LearningCases.from_cases(data, *sample_cases(data.is_positive, data.weight, SEARCH_ROWS))
         weight = data.all_weights
-        return Lesson(data.X, data.is_positive, weight, weight, data.columns, data.groups)
+        return LearningCases(data.X, data.is_positive, weight, weight, data.columns, data.groups)
 
     def _targets(
-        self, lesson: Lesson, folds: list[Fold], is_categorical: np.ndarray, threads: Threads
+        self, lesson: LearningCases, folds: list[Fold], is_categorical: np.ndarray, threads: Threads
     ) -> tuple[np.ndarray, list[np.ndarray]]:
         """Soft targets for all cases and for each fold."""
         if self.teacher is None:

@@ -18,7 +18,7 @@ from toprank.rankers.points.additive import Rows, Term
 from toprank.rankers.points.card_text import FULL_TEXT, points_text
 from toprank.rankers.points.card_tree import CardTree, Grower
 from toprank.rankers.points.flags import joined
-from toprank.rankers.points.pages import START, card_page, condition_texts, rule_lines
+from toprank.rankers.points.pages import START, card_page, condition_texts, wrapped_conditions
 from toprank.rankers.points.points_ranker import POINTS_CONSTRAINTS, USUAL_ALPHA, PointsRanker
 from toprank.rankers.points.scorecard import fits_by_alpha
 from toprank.words.counts import plural
@@ -159,7 +159,7 @@ class ScorecardTree(PointsRanker):
             texts = condition_texts(self.card_tree_.conditions(leaf, self.columns_), exact=exact)
             texts[0] = f"Cases where {texts[0]}"
             texts[-1] += f": {points_text(correction.base, detail)}{', and' if len(correction) else ''}"
-            first, *rest = [joined(texts)] if exact else rule_lines(texts, width - 2)
+            first, *rest = [joined(texts)] if exact else wrapped_conditions(texts, width - 2)
             lines = [first, *(f"  {line}" for line in rest)]
             if len(correction):
                 lines.append(correction.to_text(self.columns_, exact=exact, width=width, indent="  "))
