@@ -18,7 +18,7 @@ import numpy as np
 from toprank import GammaKNN
 from toprank._core.threads import Threads
 from toprank.metrics import average_precision
-from toprank.rankers.neighbours.known import KnownCases, Votes, ratios
+from toprank.rankers.neighbours.known import DecidingCounts, KnownCases, ratios
 from toprank.rankers.neighbours.tuning import MEASURES, gamma_curve
 
 
@@ -49,7 +49,7 @@ def tuning() -> None:
 
         def search(X: np.ndarray = X, is_positive: np.ndarray = is_positive) -> np.ndarray:
             known = KnownCases.learn(X, is_positive, None)
-            return ratios(*known.distances(X, Votes.from_k(3), Threads(1), np.arange(len(X))))
+            return ratios(*known.distances(X, DecidingCounts.from_k(3), Threads(1), np.arange(len(X))))
 
         search()
         found, ratio = timed(search)

@@ -5,7 +5,15 @@ from __future__ import annotations
 import os
 import sys
 import warnings
+from collections.abc import Iterable
 from pathlib import Path
+from typing import TYPE_CHECKING, TypeAlias
+
+if TYPE_CHECKING:
+    import numpy as np
+
+Invariant: TypeAlias = "tuple[bool | np.bool, str]"
+"""Whether an invariant holds, and its text."""
 
 
 class InputError(ValueError):
@@ -28,6 +36,13 @@ class InputError(ValueError):
 
 class InputTypeError(InputError, TypeError):
     """An argument of the wrong type; both an `InputError` and a TypeError."""
+
+
+def check_invariants(invariants: Iterable[Invariant], message: str) -> None:
+    """Raise InputError at the first invariant that does not hold, with its text in place of the {} of the message."""
+    for holds, text in invariants:
+        if not holds:
+            raise InputError(message.format(text))
 
 
 PACKAGE = str(Path(__file__).parent) + os.sep

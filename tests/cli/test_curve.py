@@ -15,7 +15,7 @@ from toprank.cli.terminal import Terminal
 from toprank.errors import InputError
 from toprank.explain import Condition, Rule, Way
 from toprank.metrics import OperatingPoints
-from toprank.rankers.curve.changes import RuleChange, positive_rules, rule_changes
+from toprank.rankers.curve.changes import LeafRuleChange, leaf_rule_changes, positive_rules
 from toprank.tree.columns import Column
 from toprank.workflow import curve_table
 
@@ -164,7 +164,7 @@ def test_long_paths_lose_beaten_and_repeated_points_first():
 
 def test_changes_between_two_budgets(folder, fitted):
     few, many = fitted.select(k=52), fitted.select(k=128)
-    changes = rule_changes(few.tree, many.tree)
+    changes = leaf_rule_changes(few.tree, many.tree)
     assert [change.to_dict()["rule"] for change in changes] == fitted.diff(few, many)["rule"].to_list()
     done = run("curve", folder / "curve.toprank", "--k", 128, "--from-k", 52)
     assert (done.code, done.err) == (0, "")
@@ -192,9 +192,9 @@ def test_changes_in_words(capsys):
     is_x = Condition(2, Column("c", ("x", "y")), codes=(0,), missing=False)
     two_ways = (above("b", 1), is_x), (above("b", 2), above("d", 3))
     changes = [
-        RuleChange(rule(4.0, 2.0, (above("a", 1),)), None),
-        RuleChange(None, rule(5.0, 4.0, *two_ways)),
-        RuleChange(rule(4.0, 2.0, (above("a", 2),)), rule(5.0, 4.0, (above("a", 3),))),
+        LeafRuleChange(rule(4.0, 2.0, (above("a", 1),)), None),
+        LeafRuleChange(None, rule(5.0, 4.0, *two_ways)),
+        LeafRuleChange(rule(4.0, 2.0, (above("a", 2),)), rule(5.0, 4.0, (above("a", 3),))),
     ]
     assert changes[1].rule.text() == "(b > 1 and c is x) or (b > 2 and d > 3)"
     Terminal().show(changes_list(changes))

@@ -300,7 +300,7 @@ def test_errors_that_nobody_raised_are_mistakes_of_ours(folder, monkeypatch):
     assert not is_bad_input(caught(lambda: plural(no_number, "case")))
     assert not is_bad_input(caught(lambda: np.zeros(2) + np.zeros(3)))
     assert not is_bad_input(caught(lambda: {}["a"]))
-    monkeypatch.setattr("toprank.budget.alerts_of_budget", lambda *given: nothing + 1)
+    monkeypatch.setattr("toprank.rankers.base.alerts_of_budget", lambda *given: nothing + 1)
     done = run("topk", folder / "model.toprank", folder / "history.csv")
     assert (done.code, done.out) == (1, "")
     assert done.err.startswith("Internal error in toprank (TypeError: unsupported operand type(s)")

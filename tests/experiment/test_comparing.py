@@ -19,7 +19,7 @@ from toprank.experiment.comparing import (
     comparison_plan,
     run_within,
 )
-from toprank.experiment.leaderboard import BOOTSTRAPS, Entry, Leaderboard
+from toprank.experiment.leaderboard import BOOTSTRAPS, BoardEntry, Leaderboard
 from toprank.experiment.measures import RESAMPLED, figures_of, resampled_columns
 from toprank.experiment.registry import Method, find_method, register
 from toprank.experiment.store import Store
@@ -420,7 +420,7 @@ def test_without_pandas(monkeypatch):
 def test_the_price_of_reading_names_models_that_no_smaller_one_beats():
     def entry(name, value, size, is_readable):
         around = Interval(value, value - 0.02, value + 0.02, 0.95)
-        return Entry(name, name, around, 0.5, around, 1.0, size, "conditions", is_readable, True, 1.0, {})
+        return BoardEntry(name, name, around, 0.5, around, 1.0, size, "conditions", is_readable, True, 1.0, {})
 
     entries = [entry("Box", 0.50, 900, False), entry("Flags", 0.49, 40, True), entry("Big", 0.48, 60, True),
                entry("Stump", 0.30, 1, True)]  # fmt: skip

@@ -142,7 +142,7 @@ def test_times_are_means_over_shared_splits_and_stand_alone(results):
     assert totals == sorted(totals)
 
 
-@pytest.mark.parametrize("make", ["leaderboard", "by_data_set", "by_imbalance", "precision_curves", "incomplete"])
+@pytest.mark.parametrize("make", ["leaderboard", "by_data_set", "by_imbalance", "precision_curves"])
 def test_times_change_no_other_summary(results, make):
     slower = results.with_columns(pl.col(summary.SECONDS) * 3 + 1)
     assert_frame_equal(getattr(summary, make)(slower), getattr(summary, make)(results), check_exact=True)
@@ -263,7 +263,7 @@ def test_a_rival_without_a_shared_split_is_left_out():
     gone |= {(name, "seed 2", "MetaAP"): "failed" for name in DATA_SETS}
     results = make_results(methods=("MetaAP", "Gini", "Entropy"), n_splits=2, unfinished=gone)
     assert summary.against(results, "MetaAP")["method"].to_list() == ["Entropy"]
-    with pytest.raises(ValueError, match=r"no split that was finished by all of .*Gini.*`incomplete`"):
+    with pytest.raises(ValueError, match=r"no split that was finished by all of .*Gini.*`toprank experiment show`"):
         summary.leaderboard(results)
     pair = results.filter(pl.col("method") != "Entropy")
     with pytest.raises(ValueError, match="No other method finished a split that 'MetaAP' finished"):
@@ -328,30 +328,6 @@ def test_one_published_split_gives_no_star():
 # --- what is left out -------------------------------------------------------------------------------------------
 
 
-def test_incomplete_counts_by_method_and_reason():
-    gone = GONE | {("wine", f"seed {i}", "Gini"): "failed" for i in (2, 4)}
-    gone |= {(name, split, "Entropy"): "skipped" for name in DATA_SETS for split in _seeds()}
-    results = make_results(unfinished=gone)
-    is_absent = (pl.col("method") == "MetaAP") & (pl.col("dataset") == "bupa") & (pl.col("split") != "seed 1")
-    empty = (pl.col("method") == "MetaAP") & (pl.col("trial") == results["trial"][0])
-    results = results.filter(~is_absent).with_columns(pl.when(empty).then(None).otherwise(AP).alias(AP))
-    frame = summary.incomplete(results)
-    assert frame.rows() == [
-        ("Entropy", "skipped", "lightgbm is missing", 24, 6, "abalone, seed 1"),
-        ("Gini", "failed", "ValueError: all rows are alike", 3, 2, "wine, seed 2"),
-        ("MetaAP", "missing", "not run yet", 3, 1, "bupa, seed 2"),
-        ("MetaAP", "done", "no figure of average_precision", 1, 1, "abalone, seed 1"),
-        ("XGBoost", "timeout", "stopped after 60 s", 1, 1, "wine, seed 3"),
-    ]
-    assert summary.incomplete(make_results()).rows() == []
-
-
-def test_left_out_names_the_methods_to_blame(results):
-    assert summary.left_out(results).rows() == [("wine", 4, 1, "XGBoost"), ("yeast", 4, 1, "Gini")]
-    assert summary.left_out(results, methods=["MetaAP", "Gini"]).rows() == [("yeast", 4, 1, "Gini")]
-    assert summary.left_out(make_results()).rows() == []
-
-
 def test_a_method_that_finished_nothing_does_not_empty_the_comparison():
     gone = {(name, split, "Gini"): "skipped" for name in DATA_SETS for split in _seeds()}
     results = make_results(unfinished=gone)
@@ -373,7 +349,6 @@ def test_figures_of_a_trial_that_is_not_done_do_not_count(status):
     is_first = pl.col("trial") == results["trial"][0]
     results = results.with_columns(status=pl.when(is_first).then(pl.lit(status)).otherwise("status"))
     assert summary.leaderboard(results)["n_splits"].to_list() == [23] * 4
-    assert summary.incomplete(results).select("status", "reason").rows() == [(status, "no reason given")]
 
 
 # --- laws -------------------------------------------------------------------------------------------------------
@@ -388,8 +363,6 @@ SUMMARIES = {
     "beside_published": partial(summary.beside_published, published=PUBLISHED),
     "beside_published_by_data_set": partial(summary.beside_published_by_data_set, published=PUBLISHED),
     "times": summary.times,
-    "incomplete": summary.incomplete,
-    "left_out": summary.left_out,
 }
 trials = st.tuples(st.sampled_from(list(DATA_SETS)[1:]), st.sampled_from(_seeds()), st.sampled_from(METHODS))
 losses = st.dictionaries(trials, st.sampled_from(["failed", "timeout", "skipped"]), max_size=12)
@@ -414,11 +387,10 @@ def test_the_order_of_profiles_changes_nothing(seed):
 
 @settings(max_examples=20)
 @given(unfinished=losses)
-def test_what_is_compared_and_what_is_left_out_add_up(unfinished):
+def test_a_split_that_one_method_lacks_is_left_out_for_all(unfinished):
     results = make_results(unfinished=unfinished)
-    n_left_out = summary.left_out(results)["n_left_out"].sum()
+    n_left_out = len({(dataset, split) for dataset, split, _ in unfinished})
     assert summary.leaderboard(results)["n_splits"].to_list() == [24 - n_left_out] * 4
-    assert summary.incomplete(results)["n_trials"].sum() == len(unfinished)
 
 
 @settings(max_examples=20)

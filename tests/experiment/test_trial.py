@@ -9,7 +9,7 @@ from experiment_cases import make_frame, make_plan, write_tables
 from toprank.experiment.plan import PlanTable, Protocol
 from toprank.experiment.registry import find_method
 from toprank.experiment.search import Tuner, make_encoder
-from toprank.experiment.trial import Cases, load_cases, make_split, run_trial
+from toprank.experiment.trial import TableCases, load_cases, make_split, run_trial
 
 LEAK_METHODS = ["metaap", "gini-rate", "logistic-l2", "plain-extra-trees", "smote+logistic-l1", "plain-knn"]
 SMALL = {"plain-extra-trees": {"n_estimators": 20}}
@@ -56,7 +56,9 @@ def test_two_runs_give_the_same_figures(tmp_path):
 
 
 def split_of(frame, seed=1):
-    return make_split(Protocol(inner_splits=3), Cases(frame.drop(columns="label"), frame.label.to_numpy()), seed, 0)
+    return make_split(
+        Protocol(inner_splits=3), TableCases(frame.drop(columns="label"), frame.label.to_numpy()), seed, 0
+    )
 
 
 @pytest.mark.slow
@@ -117,7 +119,7 @@ def test_a_missing_package_is_a_reason_to_skip(tmp_path, monkeypatch):
 
 def test_published_splits_are_those_of_the_global_state():
     frame = make_frame(200)
-    cases = Cases(frame.drop(columns="label"), frame.label.to_numpy())
+    cases = TableCases(frame.drop(columns="label"), frame.label.to_numpy())
     split = make_split(Protocol(kind="published"), cases, 4, 0)
     np.random.seed(4)  # noqa: NPY002 - what the published code does
     train, test = train_test_split(np.arange(200), shuffle=True, stratify=cases.y, test_size=0.3)
@@ -131,7 +133,7 @@ def test_published_splits_are_those_of_the_global_state():
 @pytest.mark.parametrize("kind", ["holdout", "published", "kfold"])
 def test_splits_part_the_rows(kind):
     frame = make_frame(120)
-    cases = Cases(frame.drop(columns="label"), frame.label.to_numpy())
+    cases = TableCases(frame.drop(columns="label"), frame.label.to_numpy())
     protocol = Protocol(kind=kind, n_splits=4, inner_splits=3)
     tests = []
     for fold in range(1, 5):
@@ -149,7 +151,7 @@ def test_too_few_positives_for_folds():
     y = np.zeros(20, int)
     y[:2] = 1
     with pytest.raises(ValueError, match="training part has 1 positives"):
-        make_split(Protocol(test_size=0.5), Cases(pd.DataFrame({"x": range(20)}), y), 1, 0)
+        make_split(Protocol(test_size=0.5), TableCases(pd.DataFrame({"x": range(20)}), y), 1, 0)
 
 
 def test_encoders_read_training_rows_only():
@@ -212,7 +214,7 @@ def grouped(n_groups=60):
 @pytest.mark.parametrize("protocol", [Protocol(kind="holdout"), Protocol(kind="kfold", n_splits=4)])
 def test_groups_are_never_on_both_sides_of_a_split(protocol):
     X, y = grouped()
-    split = make_split(protocol, Cases(X[["x"]], y, X["person"].to_numpy()), 1, 1)
+    split = make_split(protocol, TableCases(X[["x"]], y, X["person"].to_numpy()), 1, 1)
     person = X["person"].to_numpy()
     assert not np.intersect1d(person[split.train], person[split.test]).size
     assert len(split.test) / len(y) == pytest.approx(0.3 if protocol.kind == "holdout" else 0.25, abs=0.02)
@@ -224,7 +226,7 @@ def test_groups_are_never_on_both_sides_of_a_split(protocol):
 def test_too_few_groups_get_a_sentence():
     X, y = grouped(3)
     with pytest.raises(ValueError, match=r"The table has 3 groups .* expected at least 4"):
-        make_split(Protocol(kind="kfold", n_splits=4), Cases(X[["x"]], y, X["person"].to_numpy()), 1, 1)
+        make_split(Protocol(kind="kfold", n_splits=4), TableCases(X[["x"]], y, X["person"].to_numpy()), 1, 1)
 
 
 def test_estimators_that_take_groups_get_them():
@@ -241,7 +243,7 @@ def test_estimators_that_take_groups_get_them():
 def test_a_protocol_without_groups_refuses_them():
     X, y = grouped()
     with pytest.raises(ValueError, match="split_by keeps rows together"):
-        make_split(Protocol(kind="published"), Cases(X[["x"]], y, X["person"].to_numpy()), 1, 1)
+        make_split(Protocol(kind="published"), TableCases(X[["x"]], y, X["person"].to_numpy()), 1, 1)
 
 
 def test_a_plan_names_the_column_to_split_by(tmp_path):

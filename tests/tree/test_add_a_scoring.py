@@ -19,7 +19,7 @@ class ByColumn(Scoring):
     def finish(self, tree, block, leaf, out):
         out[:] = tree.scores_with_points(leaf, block[:, int(self.column)])
 
-    def _rules(self, n_features):
+    def _invariants(self, n_features):
         yield 0 <= self.column < n_features, "about a column of the tree"
 
 

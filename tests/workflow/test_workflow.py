@@ -10,7 +10,7 @@ from cli_files import fit_cases, run
 from toprank import CostOptimalCurve, RankingTree, workflow
 from toprank.datasets import make_audit
 from toprank.errors import InputError
-from toprank.experiment.leaderboard import Entry, Leaderboard
+from toprank.experiment.leaderboard import BoardEntry, Leaderboard
 from toprank.metrics import Interval, average_precision, gains_table, precision_at_k
 
 FRAMES = ("pandas", "polars", "pyarrow")
@@ -89,7 +89,7 @@ def test_a_chosen_tree_is_judged_by_what_it_calls(audits, curve):
 def test_a_share_of_nothing_is_none():
     nothing = Interval(np.nan, 0.0, 1.0, 0.95)
     some = Interval(0.5, 0.1, 0.9, 0.95)
-    out = workflow.CalledCases("k = 3", 0, 0, 0, nothing, some, some).to_dict()
+    out = workflow.FlaggedCases("k = 3", 0, 0, 0, nothing, some, some).to_dict()
     assert out["precision"] == {"value": None, "low": 0.0, "high": 1.0}
     assert out["recall"]["value"] == 0.5
 
@@ -177,8 +177,8 @@ def test_the_table_of_a_curve(curve):
 def entry(name, ap, p_value, size, *, readable=True):
     gap = 0.9 - ap
     intervals = [Interval(value, value - 0.1, value + 0.1, 0.95) for value in (ap, gap)]
-    return Entry(name, name.title(), intervals[0], 0.5, intervals[1], p_value, size, "leaves", readable, readable, 1.0,
-                 {"max_depth": 2})  # fmt: skip
+    return BoardEntry(name, name.title(), intervals[0], 0.5, intervals[1], p_value, size, "leaves", readable, readable,
+                      1.0, {"max_depth": 2})  # fmt: skip
 
 
 def test_a_recommendation_and_what_comes_after_it():

@@ -11,15 +11,15 @@ from rich.console import Group, RenderableType
 from rich.padding import Padding
 from rich.text import Text
 
-from toprank.cli.show import Facts, grid, percent, rules_list, share_text
+from toprank.cli.show import Facts, grid, percent, rules_list, share_interval_text
 from toprank.cli.terminal import Terminal
 from toprank.words.counts import count, plural
-from toprank.workflow.curves import curve_table, judged_points
+from toprank.workflow.curves import curve_table
 
 if TYPE_CHECKING:
     from toprank.explain import Rule
     from toprank.metrics import OperatingPoints
-    from toprank.rankers.curve.changes import RuleChange
+    from toprank.rankers.curve.changes import LeafRuleChange
     from toprank.rankers.curve.cost_curve import CostOptimalCurve
     from toprank.rankers.curve.selection import Selection
 
@@ -33,7 +33,7 @@ LOOKS = {"dropped": "red", "added": "green", "changed": "yellow", "kept": "dim"}
 
 def table_title(curve: CostOptimalCurve) -> str:
     """Return the title of the table, which says which cases the figures are from."""
-    points = judged_points(curve)
+    points = curve.judged_points_
     cases = f"{points.positives + points.negatives:,.0f} cases, {points.positives:,.0f} positive"
     source = {
         "cross-validation": f"out of fold: {cases}, each judged by trees that did not see it",
@@ -72,7 +72,7 @@ def points_shown(points: OperatingPoints, marked: Mapping[int, str]) -> list[int
 
 def path_table(curve: CostOptimalCurve, marked: Mapping[int, str]) -> Group:
     """Return the points as a table, from many alerts to few, with marks beside them and a legend."""
-    points = judged_points(curve)
+    points = curve.judged_points_
     rows, shown = curve_table(curve).rows, points_shown(points, marked)
     columns = ("point", "cost", "leaves", "alerts", "found", "false alarms", "hit rate", "share found")
     beaten = {i for i in shown if points.is_dominated[i] and i not in marked}
@@ -119,7 +119,9 @@ def choice_facts(curve: CostOptimalCurve, selection: Selection, why: str = "") -
     if selection.point.moved is not None:
         made = str(selection.point.moved)
     leaves = plural(selection.tree.n_leaves_, "leaf", "leaves")
-    hits = "" if np.isnan(selection.precision.value) else f"; {share_text(selection.precision)} of them positive"
+    hits = (
+        "" if np.isnan(selection.precision.value) else f"; {share_interval_text(selection.precision)} of them positive"
+    )
     cut = [] if selection.cut is None else [("cut", selection.cut.text(alerts.value))]
     rows = [
         ("tree", f"point {selection.position}, {leaves}, {made}"),
@@ -128,8 +130,8 @@ def choice_facts(curve: CostOptimalCurve, selection: Selection, why: str = "") -
         ("alerts", f"{alerts.value:,.0f} ({alerts.low:,.0f} to {alerts.high:,.0f}) among as many cases as in "
                    f"training{hits}"),
         *_other_alerts(curve, selection),
-        ("found", f"{share_text(selection.recall)} of the positives"),
-        ("false alarms", f"{share_text(selection.false_positive_rate)} of the negatives"),
+        ("found", f"{share_interval_text(selection.recall)} of the positives"),
+        ("false alarms", f"{share_interval_text(selection.false_positive_rate)} of the negatives"),
         ("judged by", f"{judged_in_words(selection.judged_by)}; in brackets: "
         f"{100 * selection.recall.level:.0f} % confidence interval"),
     ]  # fmt: skip
@@ -162,13 +164,13 @@ def show_tree(
         terminal.show(choice_facts(curve, chosen, why))
         whose = "chosen tree"
     terminal.heading(f"Rules of the {whose} for positives, with figures on the training cases")
-    terminal.show(called_list(rules))
+    terminal.show(positive_rules_list(rules))
 
 
 # --- its rules ----------------------------------------------------------------------------------------------
 
 
-def called_list(rules: Sequence[Rule]) -> RenderableType:
+def positive_rules_list(rules: Sequence[Rule]) -> RenderableType:
     """Return the first rules, and how many more there are."""
     if not rules:
         return Text("  None: this tree flags no case.")
@@ -177,14 +179,14 @@ def called_list(rules: Sequence[Rule]) -> RenderableType:
     return Group(*parts, *([Text(f"\n   and {plural(more, 'more rule')}", style="dim")] if more > 0 else []))
 
 
-def changes_summary(changes: Sequence[RuleChange]) -> str:
+def changes_summary(changes: Sequence[LeafRuleChange]) -> str:
     """Return how many rules are dropped, added, changed and kept, in words."""
     found = Counter(change.kind for change in changes)
     parts = [f"{n:,} {kind}" for kind in LOOKS if (n := found[kind])]
     return f"Rules for positives: {', '.join(parts)}." if parts else "Neither tree flags any case."
 
 
-def changes_list(changes: Sequence[RuleChange]) -> Group:
+def changes_list(changes: Sequence[LeafRuleChange]) -> Group:
     """Return the rules that are dropped, added, changed and kept, with their figures on the training cases."""
     parts: list[RenderableType] = []
     for change in changes:
@@ -198,7 +200,7 @@ def changes_list(changes: Sequence[RuleChange]) -> Group:
     return Group(*parts[1:])
 
 
-def _caught(change: RuleChange) -> str:
+def _caught(change: LeafRuleChange) -> str:
     """Return positives, cases and hit rate of a rule, before and after where it exists."""
     texts = [
         f"{count(rule.positives)} of {plural(rule.n, 'case')} positive, {percent(rule.training_rate)}"

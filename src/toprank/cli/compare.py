@@ -38,7 +38,7 @@ from toprank.words.counts import count, plural
 if TYPE_CHECKING:
     import polars
 
-    from toprank.experiment.leaderboard import Entry, Leaderboard
+    from toprank.experiment.leaderboard import BoardEntry, Leaderboard
 
 MINUTES = 2.5
 MORE_TIME = 4
@@ -201,8 +201,8 @@ def _write(board: Leaderboard, folder: Path, table: str, terminal: Terminal) -> 
 
 
 def next_command(
-    entries: Iterable[Entry], table: Path, options: Mapping[str, Sequence[str] | None], budget: str | None
-) -> tuple[Entry | None, str | None]:
+    entries: Iterable[BoardEntry], table: Path, options: Mapping[str, Sequence[str] | None], budget: str | None
+) -> tuple[BoardEntry | None, str | None]:
     """Return the first of these methods that the command line can fit, and the command, with the same options."""
     for entry in entries:
         command = fit_command(entry, table, options, budget)
@@ -212,7 +212,7 @@ def next_command(
 
 
 def fit_command(
-    entry: Entry, table: Path, options: Mapping[str, Sequence[str] | None], budget: str | None
+    entry: BoardEntry, table: Path, options: Mapping[str, Sequence[str] | None], budget: str | None
 ) -> str | None:
     """Return the command that fits a method with the setting chosen on most splits; None if there is none."""
     from toprank.experiment.registry import find_method
@@ -238,7 +238,7 @@ def fit_command(
     return shlex.join(parts)
 
 
-def _instead(fitted: Entry, board: Leaderboard) -> str:
+def _instead(fitted: BoardEntry, board: Leaderboard) -> str:
     """Return why the next command fits another model than the recommended one, and how good that is; else nothing."""
     recommended = board.recommended
     if recommended is None or fitted is recommended:

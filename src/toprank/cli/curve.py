@@ -38,10 +38,10 @@ from toprank.files.model_file import describe_model, load
 from toprank.register import entry_of
 from toprank.words.counts import count, plural
 from toprank.words.nearest import did_you_mean
-from toprank.workflow.curves import choice_dict, curve_table, judged_points
+from toprank.workflow.curves import choice_dict, curve_table
 
 if TYPE_CHECKING:
-    from toprank.rankers.curve.changes import RuleChange
+    from toprank.rankers.curve.changes import LeafRuleChange
     from toprank.rankers.curve.cost_curve import CostOptimalCurve
     from toprank.rankers.curve.selection import Selection
 
@@ -159,14 +159,14 @@ def curve(
             model.save(out)  # saved first: if no tree meets the target, the work is not lost
     for asked, option in ((target.get("k"), "--k"), (before, "--from-k")):
         note_large_budget(asked, model.n_cases_, option, "the training data", terminal)
-    start, chosen = choose(model, target, max_leaves, before, None if is_model else out)
+    start, chosen = choose_trees(model, target, max_leaves, before, None if is_model else out)
     model = model.with_choice(chosen)
     if out is not None and (is_model or chosen is not None):
         model.save(out)
     if plot is not None:
-        draw(model, plot, axis, chosen, terminal)
+        draw_curve(model, plot, axis, chosen, terminal)
     target_name = next(iter(target), "" if max_leaves is None else "max_leaves")
-    report(model, file, start, chosen, target_name, (out, plot), repeat_ids(id_columns), terminal)
+    report_curve(model, file, start, chosen, target_name, (out, plot), repeat_ids(id_columns), terminal)
 
 
 # --- what is asked for --------------------------------------------------------------------------------------
@@ -192,7 +192,7 @@ def read_target(given: Mapping[str, Any]) -> dict[str, Any]:
             for name, value in asked.items()}  # fmt: skip
 
 
-def choose(
+def choose_trees(
     model: CostOptimalCurve, target: Mapping[str, Any], max_leaves: int | None, before: Any, saved: Path | None
 ) -> tuple[Selection | None, Selection | None]:
     """Return the choice for `before` alerts, and the one for the target, else the one saved in the model."""
@@ -317,7 +317,7 @@ def make_curve(settings: Sequence[str] | None, how: Mapping[str, Any], columns: 
 # --- what comes out -----------------------------------------------------------------------------------------
 
 
-def draw(model: CostOptimalCurve, path: Path, axis: str, chosen: Selection | None, terminal: Terminal) -> None:
+def draw_curve(model: CostOptimalCurve, path: Path, axis: str, chosen: Selection | None, terminal: Terminal) -> None:
     """Write the plot of the curve, over alerts (zoomed to the choice) or over the share of false alarms."""
     from toprank.plots import CostOptimalCurveDisplay, save_figure
 
@@ -328,19 +328,19 @@ def draw(model: CostOptimalCurve, path: Path, axis: str, chosen: Selection | Non
         save_figure(CostOptimalCurveDisplay.from_curve(model).plot(x=axis, xlim=limits), path)
 
 
-def report(
+def report_curve(
     model: CostOptimalCurve, file: Path, start: Selection | None, chosen: Selection | None, target_name: str,
     written: tuple[Path | None, Path | None], ids: str, terminal: Terminal,
 ) -> None:  # fmt: skip
     """Print the curve, the choice, its rules and the rule diff; or all of it as JSON."""
-    from toprank.rankers.curve.changes import positive_rules, rule_changes
+    from toprank.rankers.curve.changes import leaf_rule_changes, positive_rules
 
     out, plot = written
     point = model.base_point_ if chosen is None else chosen.position
     rules = positive_rules(model.path_[point].tree)
     changes = []
     if start is not None and chosen is not None:
-        changes = rule_changes(start.tree, chosen.tree)
+        changes = leaf_rule_changes(start.tree, chosen.tree)
     table = curve_table(model)
     terminal.finish({
         "model": None if out is None else str(out),
@@ -378,7 +378,7 @@ def _print_curve(
         ("trained on", f"{plural(model.n_cases_, 'case')}, {count(model.n_positives_)} positive ({percent(rate)})"),
         ("columns", f"{len(model.columns_):,}, {n_categorical:,} of them categorical"),
         ("main columns", main_columns(describe_model(model)) or "none: no column separates the cases"),
-        ("area", f"{judged_points(model).hull_area:.3f} under the hull of the curve; 0.5 = no better than chance"
+        ("area", f"{model.judged_points_.hull_area:.3f} under the hull of the curve; 0.5 = no better than chance"
                  f"{caveat}"),
     ]))  # fmt: skip
     marked = {model.base_point_: "base tree"}
@@ -390,7 +390,7 @@ def _print_curve(
     terminal.show(path_table(model, marked))
 
 
-def _print_changes(start: Selection, chosen: Selection, changes: Sequence[RuleChange], terminal: Terminal) -> None:
+def _print_changes(start: Selection, chosen: Selection, changes: Sequence[LeafRuleChange], terminal: Terminal) -> None:
     title = f"What changes from the tree for {start.target} (point {start.position})"
     if start.position == chosen.position:
         terminal.heading(title)

@@ -17,7 +17,7 @@ from toprank.cli.fit import fit_with_progress, make_estimator
 from toprank.cli.show import (
     Facts,
     alerts_table,
-    flags_text,
+    flags_page_part,
     gains_grid,
     interval_text,
     model_card,
@@ -70,7 +70,6 @@ def demo(
     toprank demo
     toprank demo --cases 200000 --seed 7 --out campaign
     """
-    from toprank.budget import alerts_of_budget
     from toprank.workflow.judging import gains, precision_interval
 
     _check(cases, out, seed)
@@ -80,7 +79,7 @@ def demo(
     model = make_estimator(DEFAULT_COMMAND, (), {"budget": BUDGET}, history.columns)
     fit_with_progress(model, history.drop(LEFT_OUT), history["fraud"].to_numpy(), terminal)
     info = describe_model(model)
-    k = alerts_of_budget(model.budget_, model.cutoff_, model.n_cases_, new.height)
+    k = model._budget_in(new.height)
     with terminal.working(f"Ranking the {new.height:,} cases of {YEAR}"):
         score = model.decision_function(new.drop(LEFT_OUT))
         top = model.top_k(new.drop(LEFT_OUT), k, reasons=3)
@@ -174,7 +173,7 @@ def _print_judgement(campaign: Campaign, interval: Any, table: dict[str, Any], t
 
 
 def _print_flags(model: Any, terminal: Terminal) -> None:
-    title, text = flags_text(model)
+    title, text = flags_page_part(model)
     terminal.heading(title)
     terminal.show(text)
     if not len(model.flags_):

@@ -17,7 +17,6 @@ from toprank.cli.csv_text import CsvFormat
 from toprank.cli.options import Encoding, Positive, Separator
 from toprank.cli.reading import SPREADSHEETS, TABLE_SUFFIXES, TableFile, check_readable
 from toprank.cli.show import (
-    card_lines,
     classifier_card,
     grid,
     inside_facts,
@@ -29,6 +28,7 @@ from toprank.cli.show import (
     rules_list,
     rules_shown,
     rules_title,
+    scorecard_excerpt,
     table_rows,
 )
 from toprank.cli.terminal import WIDTH, Terminal
@@ -50,7 +50,7 @@ FREE_TEXT_SHOWN = 38
 
 CATEGORIES_SHOWN = 6
 OF_TRAINING = ", with figures on the training cases"
-UNTOLD = ("pos_label", "n_jobs", "random_state", "verbose")
+NOT_SHOWN = ("pos_label", "n_jobs", "random_state", "verbose")
 """Parameters left out of the card: they do not matter to its reader, or it shows them already (`pos_label`)."""
 
 
@@ -179,7 +179,7 @@ def _describe_tree(
         card = (tree.scoring, columns, checked_spread(arrays.get("points_spread"), tree.n_features))
         scorecard, inside = table_rows(scorecard_table(*card)), scorecard_summary(*card)
         alone = no_split_text(tree.n_leaves, inside, info["parameters"].get("ccp_alpha"))
-        lines = scorecard_lines(*card, width) if all_facts else card_lines(card, width)
+        lines = scorecard_lines(*card, width) if all_facts else scorecard_excerpt(card, width)
         card_shares = scorecard_shares(tree.scoring, card[2])
     shown = rules_shown(rules, width, max_rules)
     found |= {"rules": [rule.to_dict() for rule in rules]}
@@ -290,7 +290,7 @@ def _provenance(info: dict[str, Any], *, all_facts: bool) -> list[tuple[str, str
             ("packages", ", ".join(f"{name} {version}" for name, version in info["packages"].items())),
             ("parameters", ", ".join(f"{name}={_parameter(value)}" for name, value in given.items())),
         ]
-    listed = [f"{name}={_parameter(given[name])}" for name in changed if name in given and name not in UNTOLD]
+    listed = [f"{name}={_parameter(given[name])}" for name in changed if name in given and name not in NOT_SHOWN]
     return [
         ("parameters", f"{', '.join(listed)}; otherwise the defaults" if listed else "the defaults"),
         ("written", f"{written} by toprank {info['packages'].get('toprank', '?')}; data {info['data_hash'][:12]}"),

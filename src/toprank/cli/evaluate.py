@@ -12,7 +12,17 @@ from toprank.cli.columns import as_labels, kind_in_words, known_outcomes
 from toprank.cli.csv_text import CsvFormat
 from toprank.cli.options import Encoding, Label, ModelFile, Positive, Separator
 from toprank.cli.reading import as_numbers, check_readable
-from toprank.cli.show import Facts, chance_facts, expected, gains_grid, grid, interval_text, percent, share_text, times
+from toprank.cli.show import (
+    Facts,
+    chance_facts,
+    expected,
+    gains_grid,
+    grid,
+    interval_text,
+    percent,
+    share_interval_text,
+    times,
+)
 from toprank.cli.terminal import Terminal
 from toprank.cli.topk import choose_k, load_and_read, read_k
 from toprank.data.number_text import NumberForm, learn_number_form, numbers_of
@@ -25,7 +35,7 @@ from toprank.words.numbers import three_decimals
 if TYPE_CHECKING:
     import polars
 
-    from toprank.workflow import CalledCases, Judgement
+    from toprank.workflow import FlaggedCases, Judgement
 
 
 def evaluate(
@@ -153,11 +163,11 @@ def _print_judgement(judgement: Judgement, model: str, table: str, terminal: Ter
     terminal.show(gains_grid(judgement.gains.to_dict(), n))
 
 
-def _print_choice(chosen: CalledCases, n_cases: int, terminal: Terminal) -> None:
+def _print_choice(chosen: FlaggedCases, n_cases: int, terminal: Terminal) -> None:
     terminal.heading(f"The chosen tree ({chosen.target})")
-    hits = f"; {share_text(chosen.precision)} of them positive" if chosen.alerts else ""
+    hits = f"; {share_interval_text(chosen.precision)} of them positive" if chosen.alerts else ""
     terminal.show(Facts([
         ("alerts", f"{count(chosen.alerts)} of {plural(n_cases, 'case')}{hits}"),
-        ("found", f"{plural(chosen.found, 'positive')}, {share_text(chosen.recall)} of them"),
-        ("false alarms", f"{share_text(chosen.false_positive_rate)} of the negatives"),
+        ("found", f"{plural(chosen.found, 'positive')}, {share_interval_text(chosen.recall)} of them"),
+        ("false alarms", f"{share_interval_text(chosen.false_positive_rate)} of the negatives"),
     ]))  # fmt: skip

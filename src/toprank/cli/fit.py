@@ -46,7 +46,6 @@ from toprank.cli.options import (
 )
 from toprank.cli.reading import check_readable, read_table
 from toprank.cli.show import (
-    card_lines,
     chance_facts,
     inside_facts,
     judged_on,
@@ -56,6 +55,7 @@ from toprank.cli.show import (
     rules_list,
     rules_shown,
     rules_title,
+    scorecard_excerpt,
     why_no_rates,
 )
 from toprank.cli.terminal import WIDTH, Terminal
@@ -340,7 +340,7 @@ def report(model: Any, out: Path, judged: dict[str, Any], given: tuple[str, str]
     more = [*inside_facts(inside, alone), ("AP", quality), *chance_facts(judged)]
     terminal.show(model_card(info, more, card_shares=model._card_shares))
     if rules and not alone:
-        terminal.heading(rules_title(len(shown), model.tree_.n_leaves if card else len(rules)))
+        terminal.heading(rules_title(len(shown), model.tree_.n_leaves))
         terminal.show(rules_list(shown, width))
     if entry_of(model).has_page:
         title, text = page_text(model)
@@ -348,7 +348,7 @@ def report(model: Any, out: Path, judged: dict[str, Any], given: tuple[str, str]
         terminal.show(text)
     if card and inside:
         terminal.heading(CARD_TITLE)
-        terminal.show(*card_lines(card, width))
+        terminal.show(*scorecard_excerpt(card, width))
     label, ids = given
     terminal.hint(f"\nWrote {out} in {terminal.seconds:.1f} s.{_origin_of_budget(model)} Next:")
     cases = f" --k {model.budget}" if isinstance(model.budget, int) else ""  # `topk` reads a share from the model

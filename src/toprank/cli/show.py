@@ -166,8 +166,8 @@ def model_card(
     rate = figures["n_positives"] / figures["n_cases"]
     classes, positive = info["classes"]["values"], info["positive_index"]
     no_columns = "none: no column separates the cases" if entry_of(info["class"]).has_leaves else ""
-    told = dict(info.get("facts", {}))
-    size_in_words = told.pop("size", "")
+    facts = dict(info.get("facts", {}))
+    size_in_words = facts.pop("size", "")
     size = curve_size(figures, is_chosen) if entry_of(info["class"]).kind == "curve" else model_size(figures)
     rows = [
         ("size", size or size_in_words),
@@ -181,7 +181,7 @@ def model_card(
         flagged_row(info, is_chosen=is_chosen),
     ]
     known = [row for row in rows if row[1]]
-    return Group(Text(info["class"], style="bold"), Facts([*known, *told.items(), *more]))
+    return Group(Text(info["class"], style="bold"), Facts([*known, *facts.items(), *more]))
 
 
 def flagged_row(info: dict[str, Any], *, is_chosen: bool = False) -> tuple[str, str]:
@@ -207,17 +207,17 @@ def classifier_card(info: dict[str, Any], more: Sequence[tuple[str, str]] = ()) 
     """Return a classifier in a few lines, from the contents of its file, followed by the lines of `more`."""
     figures = info["figures"]
     counts = zip(info["classes"]["values"], figures["class_counts"], strict=True)
-    told, trained = dict(info.get("facts", {})), plural(figures["n_cases"], "case")
+    facts, trained = dict(info.get("facts", {})), plural(figures["n_cases"], "case")
     if "n_wrong" in figures:
         share = percent(figures["n_wrong"] / figures["n_cases"])
         trained = f"{trained}, {count(figures['n_wrong'])} misclassified ({share})"
     rows = [
-        ("size", model_size(figures) or told.pop("size", "")),
+        ("size", model_size(figures) or facts.pop("size", "")),
         ("trained on", trained),
         ("classes", ", ".join(f"{label!r}: {count(n)}" for label, n in counts)),
         ("columns", columns_in_words(info)),
     ]
-    return Group(Text(info["class"], style="bold"), Facts([*rows, *told.items(), *more]))
+    return Group(Text(info["class"], style="bold"), Facts([*rows, *facts.items(), *more]))
 
 
 def columns_in_words(info: dict[str, Any]) -> str:
@@ -260,7 +260,7 @@ def rules_title(n_shown: int, n_rules: int, order: str = "in the order of the ra
     return f"{which} rules, {order}{figures}"
 
 
-def card_lines(card: tuple[Scoring, Sequence[Column], np.ndarray | None], width: int) -> list[str]:
+def scorecard_excerpt(card: tuple[Scoring, Sequence[Column], np.ndarray | None], width: int) -> list[str]:
     """Return the main columns of a scorecard in at most 8 lines; the last one counts the rest."""
     from toprank.export import scorecard_lines
 
@@ -356,7 +356,7 @@ def page_text(model: Any, max_rules: int | None = None, *, is_whole: bool = Fals
     return f"The model, with the first {max_rules:,} of {n:,} rules", first._page(full_text=EXACT_COMMAND)
 
 
-def flags_text(model: Any) -> tuple[str, str]:
+def flags_page_part(model: Any) -> tuple[str, str]:
     """Return a title and the red flags of a model without its card; the page if it has none."""
     if not len(getattr(model, "flags_", ())):
         return page_text(model)
@@ -472,7 +472,7 @@ def chance_facts(judged: dict[str, Any]) -> list[tuple[str, str]]:
     return [("", few if judged["has_few_positives"] else NEAR_CHANCE)]
 
 
-def share_text(interval: Any) -> str:
+def share_interval_text(interval: Any) -> str:
     """Return a share with its interval: 33.1 % (28.4 % to 37.9 %)."""
     return f"{percent(interval.value)} ({percent(interval.low)} to {percent(interval.high)})"
 

@@ -174,10 +174,10 @@ class Terminal:
         if is_scoring and refusal is not None:
             raise InputError(refusal)
         left_out = getattr(message, "columns", ())
-        is_told = getattr(message, "column", None) in self.noted_columns
-        is_told |= filename.replace("\\", "/").endswith(FALSE_ALARM)
-        is_told |= bool(left_out) and self.noted_columns.issuperset(left_out)
-        if issubclass(category, UserWarning) and not is_told:  # others are about code, not user data
+        is_known = getattr(message, "column", None) in self.noted_columns
+        is_known |= filename.replace("\\", "/").endswith(FALSE_ALARM)
+        is_known |= bool(left_out) and self.noted_columns.issuperset(left_out)
+        if issubclass(category, UserWarning) and not is_known:  # others are about code, not user data
             text = str(message)
             cells = getattr(message, "cells", "")
             if cells and cells not in self.unread:

@@ -99,7 +99,7 @@ def topk(
     kept = _kept_columns(keep, ids, ranker, frame, table.name)
     with terminal.working(f"Ranking {plural(frame.height, 'case')}", is_scoring=True):
         if chosen:
-            top = called_positive(ranker, features, reasons)
+            top = flagged_by_choice(ranker, features, reasons)
         else:
             top = ranked(ranker, features, choose_k(asked, ranker, frame.height, table.name, terminal), reasons)
     alerts = join_columns(top, source.as_written([*ids, *kept]), ids, kept, table.name)
@@ -107,8 +107,8 @@ def topk(
         write_table(alerts, out, raw=raw_text, shares=[name for name in top.columns if name.endswith("_rate")])
     result = {"n_rows": frame.height, "k": alerts.height, "out": None if out is None else str(out)}
     terminal.finish(result | ({} if out is not None else {"alerts": alerts.to_dicts()}))
-    said = _title(alerts.height, frame.height, chosen, chosen and ranker.selected_.cut is not None)
-    _print_alerts(said, alerts, ids + kept or ["row"], out, ranker, terminal)
+    title = _title(alerts.height, frame.height, chosen, chosen and ranker.selected_.cut is not None)
+    _print_alerts(title, alerts, ids + kept or ["row"], out, ranker, terminal)
 
 
 def load_and_read(
@@ -163,19 +163,19 @@ def ranked(ranker: Any, features: Any, k: int, reasons: int) -> polars.DataFrame
     return nw.from_native(ranker.top_k(features, k, reasons=reasons)).to_polars()
 
 
-def called_positive(curve: Any, features: Any, reasons: int) -> polars.DataFrame:
+def flagged_by_choice(curve: Any, features: Any, reasons: int) -> polars.DataFrame:
     """Return the cases that the chosen tree of a curve flags, in the order of the curve.
 
     Leaf and reasons come from the chosen tree, score and hit rate from the curve.
     """
-    called = np.flatnonzero(curve.predict(features) == curve.classes_[curve.positive_index_])
-    rows = called if len(called) else np.arange(1)  # no alerts: take one case for its columns
+    flagged = np.flatnonzero(curve.predict(features) == curve.classes_[curve.positive_index_])
+    rows = flagged if len(flagged) else np.arange(1)  # no alerts: take one case for its columns
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # predict has warned already
         top = ranked(curve, features[rows], len(rows), 0)
         why = ranked(curve.selected_.tree, features[rows], len(rows), reasons).sort("row")[top["row"]]
     top = top.with_columns(row=rows[top["row"].to_numpy()]).hstack(why.drop(*FIGURES, strict=False))
-    return top.head(len(called))
+    return top.head(len(flagged))
 
 
 def read_k(text: str | None) -> int | float | None:
@@ -188,12 +188,11 @@ def read_k(text: str | None) -> int | float | None:
 
 def choose_k(k: int | float | None, model: Any, n_rows: int, file: str, terminal: Terminal) -> int:
     """Return the number of alerts: as requested, or the model's budget, with a note if that is too large."""
-    from toprank.budget import alerts_of_budget
     from toprank.metrics.at_k import cases_of_share
 
     if k is None:
         note_large_budget(model.budget_, n_rows, "the budget of the model", file, terminal)
-        return alerts_of_budget(model.budget_, model.cutoff_, model.n_cases_, n_rows)
+        return model._budget_in(n_rows)
     if isinstance(k, float):
         return int(cases_of_share(k, n_rows))
     if not 1 <= k <= n_rows:
@@ -238,22 +237,22 @@ def _title(n_alerts: int, n_rows: int, chosen: bool, is_cut: bool) -> str:
 
 
 def _print_alerts(
-    said: str, alerts: polars.DataFrame, carried: list[str], out: Path | None, ranker: Any, terminal: Terminal
+    title: str, alerts: polars.DataFrame, carried: list[str], out: Path | None, ranker: Any, terminal: Terminal
 ) -> None:
     """Print the first alerts, or where they were written, and the hits to expect among them."""
     expected = hits_text(alerts, ranker)
     if out is not None:
         if not terminal.quiet:
             terminal.show(
-                f"{said}; {expected}." if expected else f"{said}.", f"Wrote {out} in {terminal.seconds:.1f} s."
+                f"{title}; {expected}." if expected else f"{title}.", f"Wrote {out} in {terminal.seconds:.1f} s."
             )
         return
     if not alerts.height:
-        terminal.show(f"{said}.")
+        terminal.show(f"{title}.")
         return
     shown = alerts.head(ROWS_PRINTED)
     first = f", the first {shown.height}" if shown.height < alerts.height else ""
-    terminal.show(f"{said}{first}:", alerts_table(shown.to_dicts(), carried))
+    terminal.show(f"{title}{first}:", alerts_table(shown.to_dicts(), carried))
     strengths = strengths_text(shown.to_dicts(), ranker.rates_)
     if strengths:
         terminal.hint(f"  {strengths}")
@@ -269,7 +268,7 @@ def hits_text(alerts: polars.DataFrame, ranker: Any) -> str:
     rates: HitRates = ranker.rates_
     if not rates.is_for_new_cases:
         mean, why = float(alerts["training_rate"].to_numpy().mean()), why_no_rates(ranker)
-        told = f"the training rate of such cases is {percent(mean)}; {fewer_text(mean, ranker.base_rate_)}"
-        return f"{told}: {why}" if why else told
+        message = f"the training rate of such cases is {percent(mean)}; {fewer_text(mean, ranker.base_rate_)}"
+        return f"{message}: {why}" if why else message
     hits, low, high = (alerts.height * rate for rate in rates.of_group(alerts["score"].to_numpy()))
     return f"expect {hits_in_words(hits)} among them ({low:,.0f} to {high:,.0f}), {rates_source(rates)}"

@@ -52,7 +52,7 @@ NO_TIME, NOT_INSTALLED = "not enough time", "needs the package"
 
 
 @dataclass(frozen=True)
-class Entry:
+class BoardEntry:
     """One method on the leaderboard.
 
     Attributes
@@ -126,7 +126,7 @@ class Leaderboard:
 
     Attributes
     ----------
-    entries : list of Entry
+    entries : list of BoardEntry
     left_out : dict of str to str
         Titles of methods without a result on every split, and why.
     n_cases, n_positives, n_splits : int
@@ -140,7 +140,7 @@ class Leaderboard:
         Whether intervals come from bootstrap samples of one holdout, not from splits.
     """
 
-    entries: list[Entry]
+    entries: list[BoardEntry]
     left_out: dict[str, str]
     n_cases: int
     n_positives: int
@@ -186,17 +186,17 @@ class Leaderboard:
         return cls(entries, left_out, n_cases, n_positives, len(common), share, judged_by, is_resampled)
 
     @property
-    def best(self) -> Entry:
+    def best(self) -> BoardEntry:
         """The method with the highest average precision."""
         return self.entries[0]
 
     @property
-    def best_readable(self) -> Entry | None:
+    def best_readable(self) -> BoardEntry | None:
         """The readable method with the highest average precision."""
         return next((entry for entry in self.entries if entry.is_readable), None)
 
     @property
-    def level_readable(self) -> list[Entry]:
+    def level_readable(self) -> list[BoardEntry]:
         """Readable methods as good as the best, smallest first.
 
         Their gap may be noise and is at most `TOLERANCE` of the best average precision; if none is that close, all
@@ -208,7 +208,7 @@ class Leaderboard:
         return sorted(close or level[:1], key=lambda entry: np.inf if entry.size is None else entry.size)
 
     @property
-    def recommended(self) -> Entry | None:
+    def recommended(self) -> BoardEntry | None:
         """The smallest readable method as good as the best, preferably one that this library fits without options.
 
         The best if no readable one is as good; None if there are too few splits to tell.
@@ -239,7 +239,7 @@ class Leaderboard:
         """True if there are enough splits, or test cases, to tell a gap from noise."""
         return self.is_resampled or self.n_splits >= LEAST_SPLITS
 
-    def verdict(self, entry: Entry) -> str:
+    def verdict(self, entry: BoardEntry) -> str:
         """An entry compared with the best: "best", "level" (the gap may be noise), "lower", or "?" (too few splits)."""
         if entry is self.best:
             return "best"
@@ -306,7 +306,7 @@ class Leaderboard:
             out.append(f"{entry.title} ({entry.size_in_words}) {what} {against}.")
         return out
 
-    def _why_recommended(self, chosen: Entry) -> str:
+    def _why_recommended(self, chosen: BoardEntry) -> str:
         """Why a readable model is recommended: it is the best, or the smallest of those that are as good."""
         best, level = self.best, self.level_readable
         if chosen is best:
@@ -329,7 +329,7 @@ class Leaderboard:
         return text
 
 
-def _named(entry: Entry) -> str:
+def _named(entry: BoardEntry) -> str:
     """Title with size."""
     return f"{entry.title} with {entry.size_in_words}" if entry.size else entry.title
 
@@ -364,7 +364,7 @@ def _why(label: str, trials: polars.DataFrame) -> str:
     return f"{NO_TIME}: one split took {seconds:.0f} s"
 
 
-def _entries(complete: dict[str, polars.DataFrame], precision: str, is_resampled: bool) -> list[Entry]:
+def _entries(complete: dict[str, polars.DataFrame], precision: str, is_resampled: bool) -> list[BoardEntry]:
     """Entries of the methods that have all splits, best first."""
     means = {label: float(part["average_precision"].mean()) for label, part in complete.items()}  # type: ignore[arg-type]
     order = sorted(complete, key=lambda label: -means[label])
@@ -374,7 +374,7 @@ def _entries(complete: dict[str, polars.DataFrame], precision: str, is_resampled
         part = complete[label]
         mean, gap, p_value = _by_bootstraps(part, best) if is_resampled else _by_splits(part, best)
         method = find_method(label)
-        entries.append(Entry(
+        entries.append(BoardEntry(
             label, method.title, mean, float(part[precision].mean()), gap, p_value,  # type: ignore[arg-type]
             part["size"].median(), part["size_unit"][0], method.is_readable, method.family == OWN,  # type: ignore[arg-type]
             float(part["seconds_fit"].median()),  # type: ignore[arg-type]

@@ -18,10 +18,9 @@ from sklearn.model_selection import check_cv
 
 from toprank._core.threads import Threads, resolve_n_jobs
 from toprank.data.cases import Cases
-from toprank.data.shared_table import SharedTable
 from toprank.errors import InputError, InputTypeError
 from toprank.experiment.search import quiet_optuna
-from toprank.rankers.neighbours.known import CaseSet, KnownCases, Votes, ratios
+from toprank.rankers.neighbours.known import CaseSet, DecidingCounts, KnownCases, ratios
 from toprank.rankers.neighbours.metric_problem import MetricProblem, solve
 from toprank.rankers.neighbours.mlfp import MLFP
 from toprank.rankers.neighbours.search import PointSet, mapped
@@ -67,7 +66,7 @@ class _Fold:
         points, self.queries = space.points(data.X[inside]), space.points(data.X[held_out])
         is_positive, self.is_positive = data.is_positive[inside], data.is_positive[held_out]
         self.model, self.threads = model, threads
-        votes = Votes.from_k(model._used_neighbours(is_positive.sum(), (~is_positive).sum()))
+        votes = DecidingCounts.from_k(model._used_neighbours(is_positive.sum(), (~is_positive).sum()))
         cases = distinct_cases(points, is_positive, None)
         self.triplets = choose_triplets(
             *cases, threads, kind=model.triplets, n_neighbors=model.n_neighbors, n_sampled=model.n_sampled,
@@ -144,7 +143,11 @@ def tune_mlfp(
     if scoring not in MEASURES:
         raise InputError(f"scoring must be one of {', '.join(MEASURES)}, got {scoring!r}.")
     optuna = _import_optuna()
-    data, measure = _cases_of(model, X, y), MEASURES[scoring]
+    with Threads(resolve_n_jobs(model.n_jobs)) as threads:
+        reader = clone(model)
+        reader._validate_params()
+        data: Cases = reader._read_training(X, y, None, threads)
+    measure = MEASURES[scoring]
     splitter = check_cv(cv, data.is_positive, classifier=True)
     if hasattr(splitter, "shuffle"):
         splitter.shuffle, splitter.random_state = True, random_state
@@ -163,15 +166,6 @@ def tune_mlfp(
             tried.append((mu, c, score))
     best = max(tried, key=lambda each: each[2])
     return MetricTuning(*best, tried, clone(model).set_params(mu=best[0], c=best[1]))
-
-
-def _cases_of(model: MLFP, X: Any, y: Any) -> Cases:
-    """Return the encoded rows, read and checked as `fit` does."""
-    shared = SharedTable(X)
-    reader = clone(model).set_params(cv=0, triplets="nearest", max_iter=1, mu=1.0, tol=1.0)
-    reader.fit(shared, y)
-    data: Cases = reader._reuse(shared, y, None)[0]
-    return data
 
 
 def _import_optuna() -> Any:

@@ -1,7 +1,8 @@
 """The data of a comparison: the splits that all compared methods finished, and a count of what is left out.
 
 If one method fails on a split, the split is dropped for all of them, so that every mean is over the same test rows. A
-method that fails on hard data sets therefore makes the comparison easier for all: check `incomplete` with every table.
+method that fails on hard data sets therefore makes the comparison easier for all: `toprank experiment show` lists what
+is missing.
 """
 
 from __future__ import annotations
@@ -145,8 +146,8 @@ def make_panel(
     if not values:
         compared = ", ".join(dict.fromkeys(str(key[0]) for key in series)) or "any method"
         raise NothingToCompareError(
-            f"The results hold no split that was finished by all of {compared}. Hint: `incomplete` counts what is "
-            "missing; name fewer methods."
+            f"The results hold no split that was finished by all of {compared}. Hint: `toprank experiment show` lists "
+            "what is missing; name fewer methods."
         )
     whole = Panel(tuple(series), tuple(values), np.array([rates[name] for name in values]), tuple(values.values()))
     return _ordered(whole, methods, n_needed)
@@ -215,5 +216,5 @@ def _check_methods(methods: Sequence[str], known: list[str]) -> None:
         raise InputError(f"The methods compared must be different names, at least one. Got {list(methods)} instead.")
     for name in methods:
         if name not in known:
-            hint = did_you_mean(name, known) or " Hint: `incomplete` says what was not finished."
+            hint = did_you_mean(name, known) or " Hint: `toprank experiment show` lists what is missing."
             raise InputError(f"The results hold no finished trial of a method {name!r}.{hint}")

@@ -2,16 +2,15 @@
 
 Every function takes the frame of `Store.results()` or `Store.profiles()` and returns a polars frame of shares in 0..1;
 the order of rows changes nothing. A data set is represented by the splits that all compared methods finished (`panel`
-explains the rule, `incomplete` and `left_out` count what it costs); a pair of methods, or ours and a published one, by
-the splits that both have. Data sets are sorted by share of positives, methods by their mean, best first, unless
-`methods` names them. Only `times` has times: all other frames are the same however often a run was stopped.
+explains the rule); a pair of methods, or ours and a published one, by the splits that both have. Data sets are sorted
+by share of positives, methods by their mean, best first, unless `methods` names them. Only `times` has times: all other
+frames are the same however often a run was stopped.
 """
 
 from __future__ import annotations
 
 import math
 import re
-from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -45,7 +44,7 @@ SHOWN = 5e-5
 """Smaller differences show as 0.00 points in a table."""
 
 
-# --- one figure a method ----------------------------------------------------------------------------------------
+# --- one row per method -----------------------------------------------------------------------------------------
 
 
 def leaderboard(results: polars.DataFrame, measure: str = AP, methods: Sequence[str] | None = None) -> polars.DataFrame:
@@ -365,7 +364,8 @@ def _pairs(
             continue
     if not pairs:
         raise NothingToCompareError(
-            f"No other method finished a split that {reference!r} finished. Hint: `incomplete` counts what is missing."
+            f"No other method finished a split that {reference!r} finished. "
+            "Hint: `toprank experiment show` lists what is missing."
         )
     return pairs
 
@@ -405,73 +405,3 @@ def _paired(values: NDArray[np.float64]) -> tuple[float, bool]:
         return math.nan, False
     error = float(deviation(differences) / math.sqrt(len(differences)))
     return error, bool(differences.mean() < -max(2 * error, SHOWN))
-
-
-# --- what is missing --------------------------------------------------------------------------------------------
-
-
-def incomplete(results: polars.DataFrame, measure: str = AP) -> polars.DataFrame:
-    """Trials that are missing from comparisons, counted by method, status and reason.
-
-    Returns
-    -------
-    polars.DataFrame
-        method, status ("failed", "timeout", "skipped"; "done" without a figure for the measure; "missing" for a
-        split of a data set that another method has), reason (first line of the error), n_trials, n_data_sets,
-        first (the first of them, as "data set, split"). Largest number of trials first.
-    """
-    import polars as pl
-
-    check_columns(results, ["dataset", "split", "method", "status", "error", measure])
-    good = set(finished(results, [measure]).select("dataset", "split", "method").iter_rows())
-    found = {
-        (*row[:3],): row[3:] for row in results.select("dataset", "split", "method", "status", "error").iter_rows()
-    }
-    methods = sorted({method for _, _, method in found})
-    counted: dict[tuple[str, str, str], list[tuple[str, str]]] = defaultdict(list)
-    for dataset, split in {(dataset, split) for dataset, split, _ in found}:
-        for method in methods:
-            if (dataset, split, method) in good:
-                continue
-            status, error = found.get((dataset, split, method), ("missing", "not run yet"))
-            reason = f"no figure of {measure}" if status == "done" else (error or "no reason given").strip()
-            counted[method, status, reason.partition("\n")[0]].append((dataset, split))
-    rows = [
-        (*key, len(trials), len({dataset for dataset, _ in trials}), ", ".join(sorted(trials, key=_natural)[0]))
-        for key, trials in sorted(counted.items(), key=lambda item: (-len(item[1]), item[0]))
-    ]
-    schema = {"method": pl.String, "status": pl.String, "reason": pl.String, "n_trials": pl.Int64,
-              "n_data_sets": pl.Int64, "first": pl.String}  # fmt: skip
-    return pl.DataFrame(rows, schema=schema, orient="row")
-
-
-def left_out(results: polars.DataFrame, measure: str = AP, methods: Sequence[str] | None = None) -> polars.DataFrame:
-    """Data sets with splits that a comparison leaves out, and the methods responsible.
-
-    Returns
-    -------
-    polars.DataFrame
-        dataset, n_splits, n_left_out, because_of (methods that lack a split), sorted by name.
-    """
-    import polars as pl
-
-    check_columns(results, ["dataset", "split", "method", measure])
-    rows = finished(results, [measure])
-    compared = set(rows["method"].unique().to_list() if methods is None else methods)
-    splits: dict[str, dict[str, set[str]]] = defaultdict(lambda: defaultdict(set))
-    for dataset, split in results.select("dataset", "split").iter_rows():
-        splits[dataset][split] |= set()
-    for dataset, split, method in rows.select("dataset", "split", "method").iter_rows():
-        splits[dataset][split].add(method)
-    found = []
-    for dataset in sorted(splits):
-        lacking = [compared - done for done in splits[dataset].values() if compared - done]
-        if lacking:
-            found.append((dataset, len(splits[dataset]), len(lacking), ", ".join(sorted(set().union(*lacking)))))
-    schema = {"dataset": pl.String, "n_splits": pl.Int64, "n_left_out": pl.Int64, "because_of": pl.String}
-    return pl.DataFrame(found, schema=schema, orient="row")
-
-
-def _natural(trial: tuple[str, str]) -> list[Any]:
-    """Sorts "seed 2" before "seed 10"."""
-    return [[int(part) if part.isdecimal() else part for part in re.split(r"(\d+)", text)] for text in trial]

@@ -141,7 +141,7 @@ def _profile(
 # --- tables -------------------------------------------------------------------------------------------------------
 
 
-class Cases(NamedTuple):
+class TableCases(NamedTuple):
     """Features and outcome of a table, and who each row belongs to, if a split must keep their rows together."""
 
     X: Any
@@ -149,7 +149,7 @@ class Cases(NamedTuple):
     groups: np.ndarray | None = None
 
 
-def load_cases(table: PlanTable, folder: str | Path | None = None) -> Cases:
+def load_cases(table: PlanTable, folder: str | Path | None = None) -> TableCases:
     """Cases of a table of a plan; the last few are remembered."""
     frozen = ((key, tuple(value) if isinstance(value, list) else value) for key, value in table.source.items())
     return _load(tuple(sorted(frozen)), str(folder or ""))
@@ -169,7 +169,7 @@ def content_of(table: PlanTable, folder: str | Path | None = None) -> str | None
 
 
 @lru_cache(maxsize=3)
-def _load(entries: tuple[tuple[str, Any], ...], folder: str) -> Cases:
+def _load(entries: tuple[tuple[str, Any], ...], folder: str) -> TableCases:
     source: Mapping[str, Any] = dict(entries)
     cases = _from_openml(source) if "openml" in source else _from_file(source, folder or None)
     drop = [source["drop"]] if isinstance(source.get("drop"), str) else list(source.get("drop", ()))
@@ -181,18 +181,18 @@ def _load(entries: tuple[tuple[str, Any], ...], folder: str) -> Cases:
                 f"The column {missing[0]!r} is to be {what}, but the table has {list(cases.X.columns)[:20]}."
             )
     groups = check_split_groups(cases.X[split_by[0]], len(cases.y), "A plan") if split_by else None
-    return Cases(cases.X.drop(columns=[*dict.fromkeys([*drop, *split_by])]), cases.y, groups)
+    return TableCases(cases.X.drop(columns=[*dict.fromkeys([*drop, *split_by])]), cases.y, groups)
 
 
-def _from_file(source: Mapping[str, Any], folder: str | None) -> Cases:
+def _from_file(source: Mapping[str, Any], folder: str | None) -> TableCases:
     from toprank.datasets import load
 
     found = load(source.get("path", source.get("name")), label=source.get("label", "label"),
                  pos_label=source.get("positive"), folder=folder)  # fmt: skip
-    return Cases(found.X, found.y.astype(np.int64))
+    return TableCases(found.X, found.y.astype(np.int64))
 
 
-def _from_openml(source: Mapping[str, Any]) -> Cases:
+def _from_openml(source: Mapping[str, Any]) -> TableCases:
     """Cases of an OpenML data set: the label column it names, or the default target; the rarer class is positive."""
     from sklearn.datasets import fetch_openml
 
@@ -210,7 +210,7 @@ def _from_openml(source: Mapping[str, Any]) -> Cases:
         raise InputError(
             f"The label of OpenML data set {source['openml']} has no value {positive!r}: {list(counts.index)}."
         )
-    return Cases(bunch.data, (values == positive).to_numpy().astype(np.int64))
+    return TableCases(bunch.data, (values == positive).to_numpy().astype(np.int64))
 
 
 # --- splits -------------------------------------------------------------------------------------------------------
@@ -228,7 +228,7 @@ class Split(NamedTuple):
     folds: list[tuple[np.ndarray, np.ndarray]]
 
 
-def make_split(protocol: Protocol, cases: Cases, seed: int, fold: int) -> Split:
+def make_split(protocol: Protocol, cases: TableCases, seed: int, fold: int) -> Split:
     """Rows of one split of a protocol; the same every time.
 
     Rows of one group are on the same side, except with test rows that are given.
@@ -281,7 +281,7 @@ def make_split(protocol: Protocol, cases: Cases, seed: int, fold: int) -> Split:
     return Split(train, test, list(inner.split(train.reshape(-1, 1), y[train], own)))
 
 
-def _window(protocol: Protocol, cases: Cases, fold: int) -> tuple[np.ndarray, np.ndarray]:
+def _window(protocol: Protocol, cases: TableCases, fold: int) -> tuple[np.ndarray, np.ndarray]:
     import pandas as pd
 
     from toprank.experiment.prequential import PrequentialSplit

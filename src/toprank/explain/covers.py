@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from toprank._core.dtypes import CATEGORY, NODE, OBLIQUE
-from toprank.errors import InputError
+from toprank.errors import InputError, check_invariants
 from toprank.explain.conditions import Condition, Way, merged, side_condition
 from toprank.explain.contributions import node_log_odds
 from toprank.explain.paths import PathCounts, rows_of_each_leaf
@@ -172,7 +172,7 @@ class Covers:
                 bool(np.all(np.isnan(array) | ((array >= 0) & (array <= 1 + 1e-9))))
                 for array in (self.coverage, self.precision)
             )
-        rules = [
+        invariants = [
             (
                 len(self.offset) == m + 1 and self.offset[0] == 0 and self.offset[-1] == len(self.step)
                 and rises(self.offset), "consistent in length",
@@ -189,9 +189,7 @@ class Covers:
             (bool(np.all((self.step >= 0) & (node < len(tree)))) and not tree.is_leaf[node].any(),
              "conditions of this tree"),
         ]  # fmt: skip
-        for holds, rule in rules:
-            if not holds:
-                raise InputError(f"Not valid covers: they are not {rule}. Hint: the data may be damaged.")
+        check_invariants(invariants, "Not valid covers: they are not {}. Hint: the data may be damaged.")
 
 
 def merge_steps(tree: Tree, columns: Sequence[Column], steps: Sequence[int] | np.ndarray) -> list[Condition]:
@@ -254,7 +252,7 @@ class LeafRows:
         return out
 
     def _part(self, condition: Condition, rows: np.ndarray) -> Any:
-        """Return which of some rows meet a condition."""
+        """Return the columns that a condition tests, for some rows."""
         features = {term.feature for term in condition.terms} or {condition.feature}
         return ColumnTable({feature: self.X[:, feature][rows] for feature in features}, len(rows))
 

@@ -159,7 +159,7 @@ def partial_dependence(
 
 @dataclass(frozen=True)
 class _Axis:
-    """Return the values of a column to try: as in the matrix, and as shown to users."""
+    """Values of a column to try, as in the matrix and as shown to users."""
 
     codes: np.ndarray
     words: tuple[Any, ...]

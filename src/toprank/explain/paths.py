@@ -9,7 +9,7 @@ import numpy as np
 
 from toprank._core.dtypes import LEAF, NODE
 from toprank._core.partition import count_rows, spread_rows
-from toprank.errors import InputError
+from toprank.errors import InputError, check_invariants
 from toprank.explain.contributions import distinct_paths
 from toprank.tree.scoring import rises
 from toprank.tree.structure import Tree
@@ -75,7 +75,7 @@ class PathCounts:
             and self.offset[-1] == len(self.nodes)
             and bool(np.all(self.offset[1:] > self.offset[:-1]))  # a difference of int32 may wrap
         )
-        rules = [
+        invariants = [
             (consistent, "consistent in length"),
             (bool(np.all((self.share >= 0) & (self.share <= 1 + 1e-9))), "shares from 0 to 1"),
             (bool(np.all((self.leaf >= 0) & (self.leaf < len(self.n_paths)))), "ways into known leaves"),
@@ -84,9 +84,7 @@ class PathCounts:
             (bool(np.all(self.leaf[PATHS_KEPT:] > self.leaf[:-PATHS_KEPT])), f"at most {PATHS_KEPT} ways into a leaf"),
             (tree is None or not consistent or self._fits(tree), "paths of this tree"),
         ]
-        for holds, rule in rules:
-            if not holds:
-                raise InputError(f"Not valid paths: they are not {rule}. Hint: the data may be damaged.")
+        check_invariants(invariants, "Not valid paths: they are not {}. Hint: the data may be damaged.")
 
     def _fits(self, tree: Tree) -> bool:
         """Return True if every path runs from the root along children to a leaf of its position."""

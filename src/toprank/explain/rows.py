@@ -238,18 +238,10 @@ def _scorecard_steps(
 ) -> list[tuple[Step, ...]]:
     """Return per row the features with the most points, for or against; nothing without a scorecard."""
     points = tree.scoring.points(X)
-    if not points.any():
-        return [()] * len(X)
-    order = np.argsort(-np.abs(points), axis=1, kind="stable")[:, :POINTS_SHOWN]
-    named = originals_by_feature(columns, X, points != 0, originals)
-    return [
-        tuple(
-            value_step(columns[f], X[row, f], points[row, f], named[f][row] if f in named else None)
-            for f in sorted(order[row].tolist(), key=lambda f: -points[row, f])
-            if points[row, f] != 0
-        )
-        for row in range(len(X))
-    ]
+    top = np.argsort(-np.abs(points), axis=1, kind="stable")[:, :POINTS_SHOWN]
+    shown = np.zeros_like(points)
+    np.put_along_axis(shown, top, np.take_along_axis(points, top, axis=1), axis=1)
+    return value_steps(shown, columns, X, originals)
 
 
 # --- ensembles ----------------------------------------------------------------------------------------------

@@ -31,7 +31,14 @@ from toprank.plots.style import (
 from toprank.rankers.points.card import Card, Shape
 from toprank.rankers.points.card_text import card_columns, edge_texts, points_text
 from toprank.rankers.points.flags import flags_text, joined
-from toprank.rankers.points.pages import CORRECTIONS, condition_texts, own_conditions, rate_text, rule_lines, start_text
+from toprank.rankers.points.pages import (
+    CORRECTIONS,
+    condition_texts,
+    own_conditions,
+    rate_text,
+    start_text,
+    wrapped_conditions,
+)
 from toprank.tree.columns import Column
 from toprank.words.counts import count, plural
 from toprank.words.visible import visible
@@ -76,7 +83,7 @@ class CardDisplay(Display):
     ----------
     card : Card
         `card_` of a `Scorecard`, a `ScorecardTree` or `RedFlags`.
-    table : sequence of Column
+    schema : sequence of Column
         `columns_` of the model.
     order : sequence of int, optional
         Columns to draw, by position, the first 24 at most; by default those of the card.
@@ -98,7 +105,7 @@ class CardDisplay(Display):
     _noun = "column"
 
     card: Card
-    table: Sequence[Column]
+    schema: Sequence[Column]
     order: Sequence[int] | None = None
     title: str | None = None
 
@@ -127,11 +134,11 @@ class CardDisplay(Display):
     @property
     def methods(self) -> list[str]:
         """Names of the columns."""
-        return [self.table[f].name for f in self.order or ()]
+        return [self.schema[f].name for f in self.order or ()]
 
     def columns(self) -> dict[str, Any]:
         """Columns column, value, points and points_at_end; one row per bin or category."""
-        return card_columns(self.card, self.table, self.order or ())
+        return card_columns(self.card, self.schema, self.order or ())
 
     def plot(self, ax: Axes | None = None) -> CardDisplay:
         """Draw one panel per column.
@@ -179,7 +186,7 @@ class CardDisplay(Display):
         return low - room * (low < 0), high + room * (high > 0)
 
     def _draw(self, ax: Axes, feature: int) -> None:
-        shape, column = self.card.shape_of(feature), self.table[feature]
+        shape, column = self.card.shape_of(feature), self.schema[feature]
         assert shape is not None
         name = short_names([column.name])[column.name]
         if shape.is_categorical:
@@ -372,7 +379,7 @@ class RedFlagsDisplay(Display):
         ax : matplotlib.axes.Axes, optional
             By default the display makes its own figure, `figure_`.
         """
-        texts = ["\n".join(rule_lines(visible(rule).split("; "), TEXT_WIDTH)) for rule in self.rules]
+        texts = ["\n".join(wrapped_conditions(visible(rule).split("; "), TEXT_WIDTH)) for rule in self.rules]
         is_first = [
             number > 0 and number != self.inside[place - 1] for place, number in enumerate(self.inside.tolist())
         ]

@@ -354,7 +354,7 @@ class Ranker(ClassifierMixin, TableReader):
         matrix = self._encode(X)
         check_reasons(reasons)
         if k is None:
-            k = alerts_of_budget(self.budget_, self.cutoff_, self.n_cases_, len(matrix))
+            k = self._budget_in(len(matrix))
         k = count_of_alerts(k, len(matrix))
         first, last = carried_columns(X, id, "id"), carried_columns(X, keep, "keep")
         with Threads(resolve_n_jobs(self.n_jobs)) as threads:
@@ -412,6 +412,10 @@ class Ranker(ClassifierMixin, TableReader):
 
     def _leaf_column(self, matrix: np.ndarray) -> dict[str, np.ndarray]:
         return {}
+
+    def _budget_in(self, n_rows: int) -> int:
+        """Number of alerts that the budget allows in a table of so many rows."""
+        return alerts_of_budget(self.budget_, self.cutoff_, self.n_cases_, n_rows)
 
     @abstractmethod
     def _reasons(self, matrix: np.ndarray, n_reasons: int, originals: Originals, gain: Any) -> list[list[Reason]]:

@@ -38,8 +38,8 @@ class Fold:
     weight: np.ndarray
     """Of all rows, float64 (n,): 0 for rows in no fold; in a sample, drawn rows also stand for the others."""
 
-    own_weight: np.ndarray | None = None
-    """Weights of the rows themselves, if drawn rows stand for others."""
+    own_weight: np.ndarray
+    """As `weight`, but drawn rows stand for themselves alone."""
 
     @property
     def inside_weight(self) -> np.ndarray:
@@ -73,9 +73,9 @@ class HeldOut:
         """Return the held-out rows of a fold, scored by a model of the others."""
         rows, inside = fold.held_out, fold.inside
         seen = score(data.X[inside])
-        own = fold.weight if fold.own_weight is None else fold.own_weight
-        own_weight, seen_weight = fold.weight[rows], fold.weight[inside]
-        return cls(score(data.X[rows]), data.is_positive[rows], own_weight, seen, seen_weight, own[rows], rows)
+        weight, seen_weight = fold.weight[rows], fold.weight[inside]
+        n_cases = fold.own_weight[rows]
+        return cls(score(data.X[rows]), data.is_positive[rows], weight, seen, seen_weight, n_cases, rows)
 
 
 @dataclass(frozen=True)

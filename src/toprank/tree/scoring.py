@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from toprank._core.traverse import confusion_scores, scorecard_points
-from toprank.errors import InputError
+from toprank.errors import InputError, Invariant, check_invariants
 from toprank.tree.bin_mapper import as_block, row_blocks
 
 if TYPE_CHECKING:
@@ -22,8 +22,6 @@ if TYPE_CHECKING:
 
 NO_MARGIN = np.zeros(0)
 """Units of columns if no margin is needed."""
-
-Rule = tuple[bool | np.bool, str]
 
 
 def squash(value: np.ndarray) -> np.ndarray:
@@ -124,16 +122,15 @@ class Scoring(ABC):
 
     def check(self, n_features: int) -> None:
         """Raise ValueError at the first broken invariant."""
-        for holds, rule in self._rules(n_features):
-            if not holds:
-                raise InputError(f"Not a valid tree: its scoring is not {rule}. Hint: the data may be damaged.")
+        message = "Not a valid tree: its scoring is not {}. Hint: the data may be damaged."
+        check_invariants(self._invariants(n_features), message)
 
-    def _rules(self, n_features: int) -> Iterator[Rule]:
-        """Whether each invariant holds, and its text; a rule may rely on the rules before it."""
+    def _invariants(self, n_features: int) -> Iterator[Invariant]:
+        """Whether each invariant holds, and its text; one may rely on those before it."""
         yield True, "checked"
 
-    def column_rules(self, n_categories: np.ndarray) -> Iterator[Rule]:
-        """Whether it fits columns with these numbers of categories, 0 for numbers: rules of a tree, and their texts."""
+    def column_invariants(self, n_categories: np.ndarray) -> Iterator[Invariant]:
+        """Whether it fits columns with these numbers of categories, 0 for numbers: invariants and their texts."""
         yield from ()
 
 
@@ -183,7 +180,7 @@ class Margin(Scoring):
         out *= tree.margin_sign[leaf]
         out[:] = tree.scores_with_points(leaf, out)
 
-    def _rules(self, n_features: int) -> Iterator[Rule]:
+    def _invariants(self, n_features: int) -> Iterator[Invariant]:
         yield self.scale.shape == (n_features,), "as wide as the tree"
         yield np.isfinite(self.scale).all(), "finite"
         yield np.all(self.scale > 0), "in positive units"
@@ -285,7 +282,7 @@ class LeafScorecard(Scoring):
         """Number of slopes, categories and steps with points."""
         return int(np.count_nonzero(self.weight) + np.count_nonzero(self.category_points)) + len(self.step_points)
 
-    def _rules(self, n_features: int) -> Iterator[Rule]:
+    def _invariants(self, n_features: int) -> Iterator[Invariant]:
         per_feature = self.center, self.weight, self.missing
         yield all(array.shape == (n_features,) for array in per_feature), "as wide as the tree"
         numbers = *per_feature, self.category_points, self.step_above, self.step_points
@@ -297,7 +294,7 @@ class LeafScorecard(Scoring):
         yield at.shape == (n_features + 1,) and at[0] == 0 and rises(at), "consistent in its steps"
         yield self.step_above.shape == self.step_points.shape == (at[-1],), "consistent in its steps"
 
-    def column_rules(self, n_categories: np.ndarray) -> Iterator[Rule]:
+    def column_invariants(self, n_categories: np.ndarray) -> Iterator[Invariant]:
         """Points belong to the categories of their column, and steps to numbers."""
         n_points, n_steps = (at[1:] - at[:-1] for at in (self.points_at, self.step_at))
         yield np.all((n_points == 0) | (n_points == n_categories)), "gives points to categories that its column lacks"
@@ -328,7 +325,7 @@ class Votes(Scoring):
         """Write the mean rate of all leaves, weighted by how nearly the row reaches them."""
         confusion_scores(block, *tree.conditions, tree.rate, self.decay, out)
 
-    def _rules(self, n_features: int) -> Iterator[Rule]:
+    def _invariants(self, n_features: int) -> Iterator[Invariant]:
         yield 0 <= self.decay <= 1, "with a decay of votes from 0 to 1"
 
 

@@ -16,7 +16,7 @@ import numpy as np
 from toprank._core.dtypes import CATEGORY, CONDITION, LEAF, NODE, NUMERIC, OBLIQUE
 from toprank._core.threads import Threads
 from toprank._core.traverse import walk
-from toprank.errors import InputError
+from toprank.errors import InputError, Invariant, check_invariants
 from toprank.tree.bin_mapper import as_block, row_blocks
 from toprank.tree.columns import Column
 from toprank.tree.scoring import NO_MARGIN, Margin, Scoring, Ties, rises, scoring_from, squash
@@ -271,11 +271,9 @@ class Tree:
 
     def check(self) -> Tree:
         """Verify every invariant; return the tree, or raise ValueError with an explanation."""
-        for holds, rule in _rules(self):
-            if not holds:
-                raise InputError(
-                    f"Not a valid tree: it breaks the rule that a tree {rule}. Hint: the data may be damaged."
-                )
+        check_invariants(
+            _invariants(self), "Not a valid tree: it breaks the rule that a tree {}. Hint: the data may be damaged."
+        )
         self.scoring.check(self.n_features)
         return self
 
@@ -300,13 +298,12 @@ def check_depth(tree: Tree) -> None:
 
 def check_columns(tree: Tree, columns: Sequence[Column]) -> None:
     """Raise ValueError if a tree does not match its columns: their number, kinds and categories."""
-    for holds, rule in _column_rules(tree, columns):
-        if not holds:
-            raise InputError(f"The model's tree and its list of columns do not fit together: the tree {rule}.")
+    message = "The model's tree and its list of columns do not fit together: the tree {}."
+    check_invariants(_column_invariants(tree, columns), message)
 
 
-def _column_rules(tree: Tree, columns: Sequence[Column]) -> Iterator[tuple[bool | np.bool, str]]:
-    """Whether each rule about the columns of a checked tree holds, and the text of its breach."""
+def _column_invariants(tree: Tree, columns: Sequence[Column]) -> Iterator[Invariant]:
+    """Whether each invariant about the columns of a checked tree holds, and the text of its breach."""
     yield len(columns) == tree.n_features, f"reads {tree.n_features:,} columns, not {len(columns):,}"
     n_categories = np.array([0 if column.categories is None else len(column.categories) for column in columns])
     yield np.all(n_categories <= N_CODES), f"has a column of more than {N_CODES} categories"
@@ -316,11 +313,11 @@ def _column_rules(tree: Tree, columns: Sequence[Column]) -> Iterator[tuple[bool 
     code, weighed = tree.oblique_code, n_categories[tree.oblique_feature]
     fits = np.where(code < 0, weighed == 0, code < weighed)
     yield bool(np.all(fits)), "weighs a category of a number, or one that its column lacks"
-    yield from tree.scoring.column_rules(n_categories)
+    yield from tree.scoring.column_invariants(n_categories)
 
 
-def _rules(tree: Tree) -> Iterator[tuple[bool | np.bool, str]]:
-    """Whether each invariant holds, and its text; a rule may rely on the rules before it."""
+def _invariants(tree: Tree) -> Iterator[Invariant]:
+    """Whether each invariant holds, and its text; one may rely on those before it."""
     n = len(tree)
     yield all(getattr(tree, name).ndim == 1 for name in DTYPES if name != "category_bits"), "has arrays of one length"
     per_node = [name for name in DTYPES if not name.startswith("oblique") and name != "category_bits"]

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from toprank.workflow.advice import Recommendation, recommend
     from toprank.workflow.curves import CurveRow, CurveTable, curve_table
     from toprank.workflow.distilling import Distillation, distill
-    from toprank.workflow.judging import AtDepth, CalledCases, Gains, Judgement, gains, judge
+    from toprank.workflow.judging import AtDepth, FlaggedCases, Gains, Judgement, gains, judge
     from toprank.workflow.leaks import LoneColumn, check_main_column
     from toprank.workflow.versions import ModelChanges, VersionComparison, compare_versions
 
@@ -22,17 +22,17 @@ _HOMES = {
     "toprank.workflow.advice": ("Recommendation", "recommend"),
     "toprank.workflow.curves": ("CurveRow", "CurveTable", "curve_table"),
     "toprank.workflow.distilling": ("Distillation", "distill"),
-    "toprank.workflow.judging": ("AtDepth", "CalledCases", "Gains", "Judgement", "gains", "judge"),
+    "toprank.workflow.judging": ("AtDepth", "FlaggedCases", "Gains", "Judgement", "gains", "judge"),
     "toprank.workflow.leaks": ("LoneColumn", "check_main_column"),
     "toprank.workflow.versions": ("ModelChanges", "VersionComparison", "compare_versions"),
 }
 
 __all__ = [
     "AtDepth",
-    "CalledCases",
     "CurveRow",
     "CurveTable",
     "Distillation",
+    "FlaggedCases",
     "Gains",
     "Judgement",
     "LoneColumn",

@@ -9,7 +9,7 @@ from toprank.errors import InputError
 from toprank.experiment.registry import find_method
 
 if TYPE_CHECKING:
-    from toprank.experiment.leaderboard import Entry, Leaderboard
+    from toprank.experiment.leaderboard import BoardEntry, Leaderboard
 
 
 @dataclass(frozen=True)
@@ -18,19 +18,19 @@ class Recommendation:
 
     Attributes
     ----------
-    entry : Entry or None
+    entry : BoardEntry or None
         The recommended method; None if there are too few splits to tell.
     text : str
         The recommendation in words.
-    candidates : tuple of Entry
+    candidates : tuple of BoardEntry
         Methods to continue with, in order of preference: the recommended one, readable ones that are level with the
         best, the others that are level with it, then the rest, best first. If the recommended one is readable, readable
         ones come first among the rest. Empty if nothing is recommended.
     """
 
-    entry: Entry | None
+    entry: BoardEntry | None
     text: str
-    candidates: tuple[Entry, ...]
+    candidates: tuple[BoardEntry, ...]
 
     def make_estimator(self) -> Any:
         """An unfitted estimator of the recommended method, with the setting that most splits chose."""

@@ -123,7 +123,7 @@ def curve_table(curve: CostOptimalCurve) -> CurveTable:
     >>> row.counts.alerts == row.counts.found + row.counts.false_alarms
     True
     """
-    points = judged_points(curve)
+    points = curve.judged_points_
     found = [_counts(points, i) for i in range(len(curve.path_))]
     rows = tuple(
         CurveRow(
@@ -150,11 +150,6 @@ def curve_table(curve: CostOptimalCurve) -> CurveTable:
         rows=rows,
         chosen=choice_dict(curve.selected_),
     )
-
-
-def judged_points(curve: CostOptimalCurve) -> OperatingPoints:
-    """Errors used for choosing: on held-out cases if there are any."""
-    return curve.points_ if curve.held_out_points_ is None else curve.held_out_points_
 
 
 def _counts(points: OperatingPoints, i: int) -> Counts:

@@ -14,7 +14,6 @@ from sklearn.model_selection import StratifiedGroupKFold, train_test_split
 
 from toprank._compat import n_samples, take_rows
 from toprank._core.threads import Threads, resolve_n_jobs
-from toprank.budget import alerts_of_budget
 from toprank.data.cases import Cases
 from toprank.errors import InputError, InputTypeError
 from toprank.metrics import Interval, average_precision
@@ -447,7 +446,7 @@ def _report(teacher: Ranker, student: Ranker, plain: Ranker, test: NewCases, k: 
     """Both models on test cases."""
     scores = [model.decision_function(test.X) for model in (teacher, student, plain)]
     if k is None:
-        k = alerts_of_budget(student.budget_, student.cutoff_, student.n_cases_, test.n_cases)
+        k = student._budget_in(test.n_cases)
     shares = [_shares_in_top(score, test.weight, k) for score in scores[:2]]
     teacher_ap, student_ap, plain_ap = (
         average_precision(test.is_positive, score, sample_weight=test.weight, pos_label=True) for score in scores

@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 
-from toprank.budget import alerts_of_budget
 from toprank.metrics import (
     Interval,
     average_precision,
@@ -80,7 +79,7 @@ class Gains:
 
 
 @dataclass(frozen=True)
-class CalledCases:
+class FlaggedCases:
     """The cases flagged by the chosen point of a curve, compared with the outcomes.
 
     Attributes
@@ -125,7 +124,7 @@ class Judgement:
     roc_auc : float
     at_k : tuple of AtDepth
     gains : Gains
-    chosen : CalledCases or None
+    chosen : FlaggedCases or None
         For a curve with a chosen point.
     is_training_data : bool
         Whether the model was trained on these cases: then the figures are optimistic.
@@ -137,7 +136,7 @@ class Judgement:
     roc_auc: float
     at_k: tuple[AtDepth, ...]
     gains: Gains
-    chosen: CalledCases | None = None
+    chosen: FlaggedCases | None = None
     is_training_data: bool = False
 
     @property
@@ -210,7 +209,7 @@ def judge(
     score = model.decision_function(X)
     is_positive = positives_of(model, y, len(score), "judge")
     if k is None:
-        k = alerts_of_budget(model.budget_, model.cutoff_, model.n_cases_, len(score))
+        k = model._budget_in(len(score))
     asked = [k] if isinstance(k, int | float | np.number) else k
     depths = [count_of_alerts(each, len(score)) for each in asked]
     return Judgement(
@@ -220,7 +219,7 @@ def judge(
         roc_auc=roc_auc(is_positive, score),
         at_k=tuple(figures_at(is_positive, score, depth, model.rates_) for depth in depths),
         gains=gains(is_positive, score, amount),
-        chosen=None if getattr(model, "selected_", None) is None else _called_cases(model, X, is_positive),
+        chosen=None if getattr(model, "selected_", None) is None else _flagged_cases(model, X, is_positive),
         is_training_data=model._has_trained_on(model._encode(X), is_positive),
     )
 
@@ -264,10 +263,10 @@ def figures_at(is_positive: np.ndarray, score: np.ndarray, k: int, rates: HitRat
     return AtDepth(k, **out, claimed=rates.of_group(first)[0] if rates.is_for_new_cases else None)
 
 
-def _called_cases(curve: Any, X: Any, is_positive: np.ndarray) -> CalledCases:
-    called = curve.predict(X) == curve.classes_[curve.positive_index_]
-    hits, alerts = int((called & is_positive).sum()), int(called.sum())
-    return CalledCases(
+def _flagged_cases(curve: Any, X: Any, is_positive: np.ndarray) -> FlaggedCases:
+    is_flagged = curve.predict(X) == curve.classes_[curve.positive_index_]
+    hits, alerts = int((is_flagged & is_positive).sum()), int(is_flagged.sum())
+    return FlaggedCases(
         target=curve.selected_.target,
         point=curve.selected_.position,
         alerts=alerts,

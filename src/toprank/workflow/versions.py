@@ -10,7 +10,6 @@ import narwhals as nw
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from toprank.budget import alerts_of_budget
 from toprank.data.frames import backend_of, make_frame
 from toprank.data.shared_table import SharedTable, plain_table
 from toprank.errors import InputError, InputTypeError, warn_caller
@@ -273,7 +272,7 @@ def compare_versions(
     n = len(old)
     is_positive = None if y is None else _positives(before, after, table, y, n)
     if k is None:
-        k = alerts_of_budget(after.budget_, after.cutoff_, after.n_cases_, n)
+        k = after._budget_in(n)
     k = count_of_alerts(k, n)
     columns = _moved(_ranks(old), _ranks(new), k, is_positive)
     entered = np.array([change == "entered" for change in columns["change"]], bool)

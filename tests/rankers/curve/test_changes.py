@@ -9,12 +9,12 @@ import pytest
 from grown_trees import make_tree, node
 from toprank import TAOTree
 from toprank.explain import PathCounts
-from toprank.rankers.curve.changes import changes_table, positive_rules, rule_changes
+from toprank.rankers.curve.changes import changes_table, leaf_rule_changes, positive_rules
 from toprank.tree.columns import Column
 
 
 def labelled(tree, columns, positive_nodes):
-    """What `rule_changes` looks at in a tree whose nodes are written down."""
+    """What `leaf_rule_changes` looks at in a tree whose nodes are written down."""
     label = np.where(tree.is_leaf, np.isin(np.arange(len(tree)), positive_nodes), -1)
     return SimpleNamespace(tree_=tree, columns_=columns, _label=label, path_counts_=PathCounts.none(tree))
 
@@ -26,7 +26,7 @@ def stump(feature, threshold=5.0, **values):
 
 def changes_of(before, after, columns, positive=((2,), (2,))):
     trees = (labelled(tree, columns, nodes) for tree, nodes in zip((before, after), positive, strict=True))
-    return changes_table(rule_changes(*trees))
+    return changes_table(leaf_rule_changes(*trees))
 
 
 NUMBERED = tuple(Column(f"x{i}") for i in range(4))
@@ -50,7 +50,7 @@ def test_digits_of_categories_are_no_numbers():
         TAOTree(split="axis", max_depth=1, cv=0).fit(X, (X["group"] == name).astype(int))
         for name in ("age 10", "age 12")
     ]
-    changes = changes_table(rule_changes(*trees))
+    changes = changes_table(leaf_rule_changes(*trees))
     assert changes["change"] == ["dropped", "added"]
     assert ["age 10" in rule for rule in changes["rule"]] == [True, False]
 
@@ -95,10 +95,10 @@ def test_rules_that_read_the_same_are_kept_apart(monkeypatch):
     rules = positive_rules(tree)
     assert rules[0].text() == rules[1].text()
     assert [(rule.leaf, rule.n) for rule in rules] == [(1, 14), (2, 15)]
-    changes = changes_table(rule_changes(tree, tree))
+    changes = changes_table(leaf_rule_changes(tree, tree))
     assert changes["change"] == ["kept", "kept"]
     assert changes["n_before"] == changes["n_after"] == [14, 15]
-    gone = changes_table(rule_changes(tree, labelled(stump(2), tree.columns_, (2,))))
+    gone = changes_table(leaf_rule_changes(tree, labelled(stump(2), tree.columns_, (2,))))
     assert gone["change"] == ["dropped", "dropped", "added"]
     assert gone["n_before"][:2] == [14, 15]
     assert gone["training_rate_after"][2] == pytest.approx(0.6)

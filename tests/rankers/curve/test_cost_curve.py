@@ -17,7 +17,7 @@ from toprank._core.threads import Threads
 from toprank.datasets import make_audit
 from toprank.errors import InputError
 from toprank.metrics import OperatingPoints, average_precision
-from toprank.rankers.curve.changes import changes_table, rule_changes
+from toprank.rankers.curve.changes import changes_table, leaf_rule_changes
 from toprank.rankers.curve.cost_curve import CurveFolds
 from toprank.rankers.curve.path import PathFitter, order_of
 from toprank.rankers.curve.selection import Selection
@@ -629,7 +629,7 @@ def test_changes_cover_the_rules_of_both_points(curve):
 def test_a_rule_with_other_numbers_changes(table):
     X, y = table
     one, other = (TAOTree(split="axis", max_depth=1, fp_cost=cost, cv=0).fit(X[["size"]], y) for cost in (0.25, 0.6))
-    changes = changes_table(rule_changes(one, other))
+    changes = changes_table(leaf_rule_changes(one, other))
     assert changes["change"] == ["changed"]
     assert changes["rule"] != changes["rule_before"]
     assert changes["n_after"][0] < changes["n_before"][0]

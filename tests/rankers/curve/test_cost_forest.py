@@ -78,7 +78,7 @@ def test_at_a_cost_half_of_the_members_decide(fitted):
     assert np.array_equal(forest.points_.false_positives, expected.false_positives)
     assert np.array_equal(forest.points(X, y).false_negatives, expected.false_negatives)
     for position, point in enumerate(forest.path_):
-        assert np.array_equal(point.tree.calls(forest._encode(X), Threads()), n_calls[position] >= 2)
+        assert np.array_equal(point.tree.is_flagged(forest._encode(X), Threads()), n_calls[position] >= 2)
         assert point.tree.n_leaves_ == sum(int(tree.is_leaf.sum()) for tree in point.tree.trees)
 
 

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from toprank.rankers.curve.selection import TopCalls
+from toprank.rankers.curve.selection import TopLabels
 
 SCORE = np.array([0.2, 0.9, 0.5, 0.5, 0.7, 0.1])
 CALLED = np.array([[True] * 6, [False, True, True, True, False, False], [False] * 6])
@@ -11,7 +11,7 @@ POSITIVE = np.array([False, True, True, False, False, True])
 
 
 def top(weight=None):
-    return TopCalls.from_calls(SCORE, CALLED, POSITIVE, weight)
+    return TopLabels.from_labels(SCORE, CALLED, POSITIVE, weight)
 
 
 def test_hits_among_the_first_alerts():
@@ -35,7 +35,7 @@ def test_weights_are_counts():
     weight = np.array([1, 2, 1, 0, 3, 1.0])
     calls = top(weight)
     rows = np.repeat(np.arange(6), weight.astype(int))
-    often = TopCalls.from_calls(SCORE[rows], CALLED[:, rows], POSITIVE[rows], None)
+    often = TopLabels.from_labels(SCORE[rows], CALLED[:, rows], POSITIVE[rows], None)
     assert calls.total == often.total == 8
     for k in (1, 2, 5, 6, 7.5):
         assert calls.first_alerts(0, k) == pytest.approx(often.first_alerts(0, k))
@@ -54,8 +54,8 @@ def test_only_the_top_is_kept_and_nothing_is_said_of_what_lies_below(monkeypatch
 
 def test_files():
     calls = top(np.array([1, 2, 1, 0, 3, 1.0]))
-    back = TopCalls.from_arrays(calls.to_arrays(), 3)
-    for name in ("score", "called", "is_positive", "weight", "total"):
+    back = TopLabels.from_arrays(calls.to_arrays(), 3)
+    for name in ("score", "is_flagged", "is_positive", "weight", "total"):
         assert np.array_equal(getattr(back, name), getattr(calls, name))
 
 
@@ -74,4 +74,4 @@ def test_files():
 )
 def test_broken_files_are_refused(broken):
     with pytest.raises(ValueError, match="do not fit together"):
-        TopCalls.from_arrays(top().to_arrays() | broken, 3)
+        TopLabels.from_arrays(top().to_arrays() | broken, 3)

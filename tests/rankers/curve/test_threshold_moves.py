@@ -14,7 +14,6 @@ from toprank import CostOptimalCurve, TAOTree, load
 from toprank._core.threads import Threads
 from toprank.metrics import OperatingPoints
 from toprank.rankers.curve.path import CurvePoint, ThresholdMove, votes_of
-from toprank.rankers.curve.selection import choose
 from toprank.rankers.curve.threshold_moves import SLACK, DensePath, Place, ThresholdMoves
 from toprank.tree.structure import Tree
 from toprank.tree.tao.moves import with_threshold
@@ -180,9 +179,10 @@ def test_of_points_that_are_equally_good_one_of_a_cost_is_taken(case):
     points = OperatingPoints([0.1, 0.2, 0.3], [5, 5, 5], [1, 1, 1], 10, 100)
     tree = model.path_[model.base_point_].tree
     path = [CurvePoint(0.1 * i, tree, 5, 1, moved=None if i == 2 else ThresholdMove(1, 0.0, 1.0)) for i in (1, 2, 3)]
-    alerts, has_alerts = points.alerts, np.ones(3, bool)
-    chosen = choose("select", path, points, "x", 110, alerts=alerts, has_alerts=has_alerts, base_ratio=0.2, max_fpr=0.5)
-    assert chosen.position == 1
+    curve = copy(model)
+    curve.path_, curve.points_, curve.held_out_points_, curve.n_cases_ = path, points, None, 110.0
+    curve.base_point_ = 1
+    assert curve.select(max_fpr=0.5).position == 1
 
 
 def test_plain_values_hold_all_trees_and_the_choice(case):

@@ -13,7 +13,7 @@ from sklearn.model_selection import GridSearchCV
 from toprank import MLFP, GammaKNN, InputError, load
 from toprank._core.threads import Threads
 from toprank.experiment.metric_tuning import tune_mlfp
-from toprank.rankers.neighbours.known import KnownCases, Votes, ratios
+from toprank.rankers.neighbours.known import DecidingCounts, KnownCases, ratios
 from toprank.rankers.neighbours.mlfp import evaluate_bound
 
 
@@ -102,7 +102,7 @@ def test_no_eigenvalue_above_1_misses_less_and_alarms_more():
         X = rng.normal(size=(88, d)) + y[:, None]
         for at, components in enumerate([np.eye(d), *inside, outside]):
             known = KnownCases.learn(X, y == 1, None, components=components)
-            alarmed[at] += ratios(*known.distances(queries, Votes.from_k(1), Threads(1))) > 1.0
+            alarmed[at] += ratios(*known.distances(queries, DecidingCounts.from_k(1), Threads(1))) > 1.0
     plain, others, wide = alarmed[0], alarmed[1:-1], alarmed[-1]
     assert np.all(others >= plain), "FP rises and FN falls, query by query"
     assert np.all(others.sum(axis=1) > 1.1 * plain.sum())

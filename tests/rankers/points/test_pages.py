@@ -14,7 +14,14 @@ from toprank.explain.conditions import Condition
 from toprank.metrics.hit_rates import HitRates
 from toprank.rankers.points.card import Card, Shape
 from toprank.rankers.points.flags import Flag, Flags
-from toprank.rankers.points.pages import flags_page, rate_lines, rate_text, round_steps, share_text, shown_scores
+from toprank.rankers.points.pages import (
+    flags_page,
+    rate_lines,
+    rate_text,
+    round_steps,
+    share_of_cases_text,
+    shown_scores,
+)
 from toprank.rankers.unseen import HeldOut, Unseen, rates_of_training
 from toprank.tree.columns import Column
 
@@ -237,7 +244,7 @@ def test_rates_are_rounded_in_one_way():
     assert [rate_text(x) for x in (0.48, 0.319, 0.0634, 1.0, 0.0, 1e-9)] == [
         "48.0 %", "31.9 %", "6.3 %", "> 99 %", "0.0 %", "< 0.1 %",
     ]  # fmt: skip
-    assert share_text(1.0) == rate_text(1.0, is_for_new_cases=False) == "100 %"
+    assert share_of_cases_text(1.0) == rate_text(1.0, is_for_new_cases=False) == "100 %"
 
 
 @pytest.mark.parametrize(

@@ -11,8 +11,8 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import SplineTransformer
 
-from toprank.experiment.methods.own import last_step
 from toprank.experiment.registry import Method, recipe, register
+from toprank.rankers.cost.cost_path import last_step
 
 PENALTIES = {"C": (0.001, 0.01, 0.1, 1.0, 10.0, 100.0)}
 REGRESSION: dict[str, Any] = {"words": ("random_state", None), "max_iter": 10_000}
@@ -44,7 +44,7 @@ class ColumnsOfManyValues:
 
 def coefficients(model: Any) -> tuple[int, str]:
     """Non-zero coefficients of a linear model, or of the one at the end of a pipeline."""
-    return int(np.count_nonzero(last_step(model).coef_)), "coefficients"
+    return int(np.count_nonzero(last_step(model)[1].coef_)), "coefficients"
 
 
 METHODS = [

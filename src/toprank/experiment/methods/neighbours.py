@@ -41,11 +41,15 @@ class LinearMetric(TransformerMixin, BaseEstimator, ABC):
         classes, label = np.unique(y, return_inverse=True)
         if len(classes) != 2 or np.bincount(label).min() < 2:
             raise InputError(
-                f"{type(self).__name__} compares rows of one class, and needs two of each of two classes; the smaller "
-                f"class has {np.bincount(label).min()}. Hint: use a table with more positives."
+                f"{self._title} compares rows of one class, and needs two of each of two classes; the smaller class "
+                f"has {np.bincount(label).min()}. Hint: use a table with more positives."
             )
         self.components_ = self._learn(np.asarray(X, np.float64), label == 1)
         return self
+
+    @property
+    def _title(self) -> str:
+        return type(self).__name__
 
     @abstractmethod
     def _learn(self, X: np.ndarray, is_positive: np.ndarray) -> np.ndarray:
@@ -199,7 +203,7 @@ def nearest_pairs(
     return np.concatenate(differences), np.concatenate(weights), np.concatenate(similar)
 
 
-class MetricTransformer(TransformerMixin, BaseEstimator):
+class MetricTransformer(LinearMetric):
     """Rows in a metric learned by metric-learn.
 
     Parameters
@@ -223,24 +227,15 @@ class MetricTransformer(TransformerMixin, BaseEstimator):
         self.max_rows = max_rows
         self.random_state = random_state
 
-    def fit(self, X: Any, y: Any) -> MetricTransformer:
-        """Learn the metric."""
-        X, y = validate_data(self, X, y)
-        label = np.unique(y, return_inverse=True)[1]
-        if np.bincount(label).min() < 2:
-            raise InputError(
-                f"{self.algorithm.upper()} compares rows of one class, and needs two of each, but one class has a "
-                "single row. Hint: use a table with more positives."
-            )
-        rows = choose_rows(label, self.max_rows, self.random_state)
-        learner = (_make_lmnn if self.algorithm == "lmnn" else _make_itml)(label[rows], self.random_state)
-        self.components_ = learner.fit(X[rows], label[rows]).components_
-        return self
+    @property
+    def _title(self) -> str:
+        return self.algorithm.upper()
 
-    def transform(self, X: Any) -> np.ndarray:
-        """Rows after the linear map."""
-        check_is_fitted(self)
-        return validate_data(self, X, reset=False) @ self.components_.T
+    def _learn(self, X: np.ndarray, is_positive: np.ndarray) -> np.ndarray:
+        rows = choose_rows(is_positive, self.max_rows, self.random_state)
+        label = is_positive[rows].astype(np.int64)
+        learner = (_make_lmnn if self.algorithm == "lmnn" else _make_itml)(label, self.random_state)
+        return np.asarray(learner.fit(X[rows], label).components_)
 
 
 def _make_lmnn(label: np.ndarray, random_state: Any) -> Any:

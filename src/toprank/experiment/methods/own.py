@@ -23,6 +23,7 @@ from toprank.rankers.boosting.plain_booster import LogisticBoost
 from toprank.rankers.boosting.rankboost import RankBoost
 from toprank.rankers.boosting.sgbap import SGBAP
 from toprank.rankers.boosting.xgboost_rankers import MAPBoost, PairwiseBoost
+from toprank.rankers.cost.cost_path import last_step
 from toprank.rankers.cost.cost_tree import CostTree
 from toprank.rankers.cost.tao_tree import TAOTree
 from toprank.rankers.curve.cost_curve import CostOptimalCurve
@@ -130,14 +131,9 @@ def bins_of(card: Card) -> int:
     return sum(len(set(shape.points.tolist())) for shape in card.shapes)
 
 
-def last_step(model: Any) -> Any:
-    """The estimator at the end of a pipeline; any other model is its own last step."""
-    return model.steps[-1][1] if hasattr(model, "steps") else model
-
-
 def rows_kept(model: Any) -> tuple[int, str]:
     """Training rows that a model of neighbours keeps."""
-    known = last_step(model)._known
+    known = last_step(model)[1]._known
     return len(known.positives) + len(known.negatives), "rows"
 
 
@@ -173,11 +169,11 @@ def scores_by_round(ranker: Any, X: Any, values: Sequence[int]) -> np.ndarray:
 def scores_by_neighbours(model: Any, X: Any, values: Sequence[int]) -> np.ndarray:
     """Scores with each number of neighbours, float64 (n_values, n), from one search."""
     before = model[:-1].transform(X) if isinstance(model, Pipeline) else X
-    return last_step(model)._scores_by_k(before, values)
+    return last_step(model)[1]._scores_by_k(before, values)
 
 
 BY_DEPTH = Sweep("max_depth", scores_by_depth, contains_lower_depths)
-BY_NEIGHBOURS = Sweep("n_neighbors", scores_by_neighbours)
+BY_NEIGHBOURS = Sweep("n_neighbors", scores_by_neighbours, lambda setting: setting.get("sampler") is None)
 
 
 # --- methods ------------------------------------------------------------------------------------------------------

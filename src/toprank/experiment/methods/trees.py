@@ -12,8 +12,9 @@ from sklearn.tree import BaseDecisionTree, DecisionTreeClassifier
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from toprank.errors import InputError
-from toprank.experiment.methods.own import PAPER_DEPTHS, last_step
+from toprank.experiment.methods.own import PAPER_DEPTHS
 from toprank.experiment.registry import Method, Sweep, recipe, register
+from toprank.rankers.cost.cost_path import last_step
 
 PRUNED = {"ccp_alpha": (0.0, 0.0003, 0.001, 0.003, 0.01, 0.03), "min_samples_leaf": (1, 5)}
 FOREST_SPACE = {"max_features": ("sqrt", 0.5), "min_samples_leaf": (1, 3, 10)}
@@ -30,7 +31,7 @@ def conditions(model: Any) -> tuple[int, str]:
 
 
 def _count_leaves(model: Any) -> int:
-    model = last_step(model)
+    model = last_step(model)[1]
     if isinstance(model, BaseDecisionTree):
         return int(model.get_n_leaves())
     return sum(map(_count_leaves, model.estimators_))

@@ -16,7 +16,7 @@ ORDER = ("dropped", "added", "changed", "kept")
 
 
 @dataclass(frozen=True)
-class RuleChange:
+class LeafRuleChange:
     """A rule of one tree next to that of another; None if one of them has no such rule."""
 
     before: Rule | None
@@ -55,12 +55,12 @@ def positive_rules(tree: TAOTree) -> list[Rule]:
     Leaves whose rules read the same are separate rules, with different `leaf`.
     """
     ends = np.flatnonzero(tree.tree_.is_leaf)
-    called = np.bincount(tree.tree_.leaf[ends], tree._label[ends] == 1, tree.tree_.n_leaves) > 0
+    is_positive = np.bincount(tree.tree_.leaf[ends], tree._label[ends] == 1, tree.tree_.n_leaves) > 0
     rules = leaf_rules(tree.tree_, tree.columns_, tree.path_counts_)
-    return [rules[i] for i in np.flatnonzero(called)]
+    return [rules[i] for i in np.flatnonzero(is_positive)]
 
 
-def rule_changes(before: TAOTree, after: TAOTree) -> list[RuleChange]:
+def leaf_rule_changes(before: TAOTree, after: TAOTree) -> list[LeafRuleChange]:
     """Return the rule diff of two trees for positives: rules dropped, then those added, changed and kept.
 
     A rule is kept if the other tree has one that reads the same. It is changed if the other has one on the same
@@ -75,13 +75,13 @@ def rule_changes(before: TAOTree, after: TAOTree) -> list[RuleChange]:
             free = (j for j, found in enumerate(of_new) if found == key(rule) and j not in partner.values())
             if i not in partner and (j := next(free, None)) is not None:
                 partner[i] = j
-    changes = [RuleChange(old[i], new[j]) for i, j in partner.items()]
-    changes += [RuleChange(None, rule) for j, rule in enumerate(new) if j not in partner.values()]
-    changes += [RuleChange(rule, None) for i, rule in enumerate(old) if i not in partner]
+    changes = [LeafRuleChange(old[i], new[j]) for i, j in partner.items()]
+    changes += [LeafRuleChange(None, rule) for j, rule in enumerate(new) if j not in partner.values()]
+    changes += [LeafRuleChange(rule, None) for i, rule in enumerate(old) if i not in partner]
     return sorted(changes, key=lambda change: ORDER.index(change.kind))
 
 
-def changes_table(changes: Sequence[RuleChange]) -> dict[str, list[Any]]:
+def changes_table(changes: Sequence[LeafRuleChange]) -> dict[str, list[Any]]:
     """Return the columns change, rule (of the later tree, if it has one), rule_before, and figures before and after."""
     names = ["change", "rule", "rule_before", *(f"{name}_{when}" for name in FIGURES for when in ("before", "after"))]
     rows = [change.to_dict() for change in changes]

@@ -25,8 +25,8 @@ from toprank.files.model_file import numbered_parts, without_prefix
 from toprank.metrics import OperatingPoints
 from toprank.rankers.base import RANKER_CONSTRAINTS, TABLE_FACTS, Ranker
 from toprank.rankers.cost.tao_tree import TAOTree
-from toprank.rankers.curve.changes import changes_table, rule_changes
-from toprank.rankers.curve.curve_ranker import OF_VALIDATION, Calls, CurveRanker
+from toprank.rankers.curve.changes import changes_table, leaf_rule_changes
+from toprank.rankers.curve.curve_ranker import OF_VALIDATION, CurveRanker, Labels
 from toprank.rankers.curve.path import (
     CurvePoint,
     FitTree,
@@ -273,7 +273,7 @@ class CostOptimalCurve(CurveRanker):
         ratios, trees, base_point = fitter.both_ways(first, ratio, self.cost_factor, threads)
         path = DensePath.from_trees(trees, ratios, data, self.max_point_gap, threads)
         self.base_point_ = int(np.flatnonzero(~path.is_between)[base_point])
-        seen = Calls(data.is_positive, data.weight, *_calls(path.trees, path.is_between, data.X, threads))
+        seen = Labels(data.is_positive, data.weight, *_labels_and_scores(path.trees, path.is_between, data.X, threads))
         self.oof_decision_function_ = self.oof_fold_ = None
         if validation is None:
             unseen, source = self._out_of_fold(folds, start, path, base_point), OF_FOLDS
@@ -281,8 +281,8 @@ class CostOptimalCurve(CurveRanker):
                 self.oof_decision_function_, self.oof_fold_ = folds.by_row(unseen.score)
         else:
             matrix, is_positive = validation
-            calls = _calls(path.trees, path.is_between, matrix, threads)
-            unseen, source = Calls(is_positive, None, *calls), OF_VALIDATION
+            labels = _labels_and_scores(path.trees, path.is_between, matrix, threads)
+            unseen, source = Labels(is_positive, None, *labels), OF_VALIDATION
         self._judge(path.ratios, path.trees, seen, unseen, source, path.moved)
         return self._unseen(unseen, [len(held_out) for _, held_out in parts] if validation is None else [])
 
@@ -306,7 +306,7 @@ class CostOptimalCurve(CurveRanker):
                       "cost": costs.tolist()}  # fmt: skip
         return tried[int(np.argmin(costs))]
 
-    def _out_of_fold(self, folds: CurveFolds, start: Start, path: DensePath, base_point: int) -> Calls | None:
+    def _out_of_fold(self, folds: CurveFolds, start: Start, path: DensePath, base_point: int) -> Labels | None:
         """Return the labels of each fold's cases by curves fitted on the other folds; None without folds or with cv=0.
 
         A tree with a single leaf gives every case its label, whatever the trees of the folds do.
@@ -318,10 +318,10 @@ class CostOptimalCurve(CurveRanker):
         for i, tree in enumerate(path.at_costs):
             if tree.n_leaves_ == 1:
                 votes[i] = tree._label[0] == 1
-        called = np.empty((len(path.trees), votes.shape[1]), bool)
-        called[at_costs], called[path.is_between] = votes, between
+        is_flagged = np.empty((len(path.trees), votes.shape[1]), bool)
+        is_flagged[at_costs], is_flagged[path.is_between] = votes, between
         weight = None if folds.data.weight is None else folds.data.weight[folds.rows]
-        return Calls(folds.data.is_positive[folds.rows], weight, called, order_of(votes, score))
+        return Labels(folds.data.is_positive[folds.rows], weight, is_flagged, order_of(votes, score))
 
     # --- scoring ------------------------------------------------------------------------------------------------
 
@@ -338,15 +338,15 @@ class CostOptimalCurve(CurveRanker):
     def _path_counts(self) -> list[PathCounts]:  # type: ignore[override]
         return [model.path_counts_ for model in self._at_costs]
 
-    def _calls(self, matrix: np.ndarray, threads: Threads) -> tuple[np.ndarray, np.ndarray]:
+    def _labels_and_scores(self, matrix: np.ndarray, threads: Threads) -> tuple[np.ndarray, np.ndarray]:
         is_between = np.array([point.is_between for point in self.path_])
-        return _calls([point.tree for point in self.path_], is_between, matrix, threads)
+        return _labels_and_scores([point.tree for point in self.path_], is_between, matrix, threads)
 
     @property
     def _counts_own_alerts(self) -> bool:
         return self.held_out_by_ == OF_FOLDS  # trees of folds may flag other cases than the tree itself
 
-    def _call_at(self, position: int, matrix: np.ndarray, threads: Threads) -> np.ndarray:
+    def _labels_at(self, position: int, matrix: np.ndarray, threads: Threads) -> np.ndarray:
         return votes_of(self.path_[position].tree, matrix, threads)
 
     def _score_rows(self, matrix: np.ndarray, threads: Threads) -> np.ndarray:
@@ -369,7 +369,7 @@ class CostOptimalCurve(CurveRanker):
             Positions in `path_`, or results of `select`.
         """
         one, other = self._point(before), self._point(after)
-        return make_frame(changes_table(rule_changes(one.tree, other.tree)), self._backend)
+        return make_frame(changes_table(leaf_rule_changes(one.tree, other.tree)), self._backend)
 
     def _point(self, which: int | Selection | None) -> CurvePoint:
         """Return a point by its position or selection; None means the selected one, else the base."""
@@ -398,12 +398,10 @@ class CostOptimalCurve(CurveRanker):
         """Return the chosen tree, else the base tree, as text, as `TAOTree.to_text`."""
         chosen = self._point(point)
         tree, label = chosen.tree.tree_, chosen.tree._label
-        called = sorted({int(place) + 1 for place in tree.leaf[label == 1]})
-        which = (
-            f"leaves {', '.join(map(str, called))}" if len(called) > 1 else f"leaf {called[0]}" if called else "no leaf"
-        )
+        ranks = sorted({int(place) + 1 for place in tree.leaf[label == 1]})
+        which = f"leaves {', '.join(map(str, ranks))}" if len(ranks) > 1 else f"leaf {ranks[0]}" if ranks else "no leaf"
         what = f"tree at a cost ratio of {chosen.cost_ratio:.3g}" if chosen.moved is None else str(chosen.moved)
-        title = f"{what}, which calls the cases of {which} positive:"
+        title = f"{what}, which flags the cases of {which}:"
         if point is None:
             title = f"{self.summary()}\n{title}"
         return to_text(tree, self.columns_, title=title, exact=exact)
@@ -490,13 +488,13 @@ def _with_budget(tree: TAOTree, k: int | float) -> TAOTree:
     return tree
 
 
-def _calls(
+def _labels_and_scores(
     trees: Sequence[TAOTree], is_between: np.ndarray, matrix: np.ndarray, threads: Threads
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return the label of each row by each tree, and the score of each row, without trees between two costs."""
-    called = np.empty((len(trees), len(matrix)), bool)
+    is_flagged = np.empty((len(trees), len(matrix)), bool)
     for i in np.flatnonzero(is_between).tolist():
-        called[i] = votes_of(trees[i], matrix, threads)
+        is_flagged[i] = votes_of(trees[i], matrix, threads)
     votes, score = votes_and_scores([trees[i] for i in np.flatnonzero(~is_between).tolist()], matrix, threads)
-    called[~is_between] = votes
-    return called, order_of(votes, score)
+    is_flagged[~is_between] = votes
+    return is_flagged, order_of(votes, score)

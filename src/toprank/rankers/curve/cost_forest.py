@@ -18,7 +18,7 @@ from toprank.explain import PathCounts
 from toprank.metrics import average_precision
 from toprank.rankers.base import RANKER_CONSTRAINTS
 from toprank.rankers.cost.tao_tree import TAOTree
-from toprank.rankers.curve.curve_ranker import OF_VALIDATION, Calls, CurveRanker
+from toprank.rankers.curve.curve_ranker import OF_VALIDATION, CurveRanker, Labels
 from toprank.rankers.curve.path import PathFitter, Start, fit_start
 from toprank.rankers.ensemble.forest import COLUMNS_DRAWN, ROWS_DRAWN, draw_bootstrap
 from toprank.rankers.progress import progress
@@ -212,11 +212,11 @@ class CostOptimalForest(CurveRanker):
         """Return the mistakes on the training data by all members, and out of bag."""
         by_all, by_others = self._tally(len(data.X)), self._tally(len(data.X))
         for i, new in enumerate(is_unseen):
-            called, score = self._member_calls(i, data.X, threads)
-            by_all.add(called, score)
-            by_others.add(called[:, new], score[new], new)
-        seen = Calls(data.is_positive, data.weight, *by_all.result())
-        called, self.oob_decision_function_ = by_others.result()
+            is_flagged, score = self._member_labels(i, data.X, threads)
+            by_all.add(is_flagged, score)
+            by_others.add(is_flagged[:, new], score[new], new)
+        seen = Labels(data.is_positive, data.weight, *by_all.result())
+        is_flagged, self.oob_decision_function_ = by_others.result()
         self.oof_decision_function_, self.oof_fold_ = self.oob_decision_function_, None
         weight = np.ones(len(data.X)) if data.weight is None else data.weight
         rows = np.flatnonzero((by_others.n_voters > 0) & (weight > 0))
@@ -227,9 +227,10 @@ class CostOptimalForest(CurveRanker):
             self.oob_score_ = average_precision(is_positive, score, sample_weight=weight, pos_label=True)
         unseen, source = None, OUT_OF_BAG
         if validation is not None:
-            unseen, source = Calls(validation[1], None, *self._calls(validation[0], threads)), OF_VALIDATION
+            matrix, outcome = validation
+            unseen, source = Labels(outcome, None, *self._labels_and_scores(matrix, threads)), OF_VALIDATION
         elif has_both:
-            unseen = Calls(is_positive, weight, called[:, rows], score)
+            unseen = Labels(is_positive, weight, is_flagged[:, rows], score)
         self._judge(ratios, [self._bag(i) for i in range(len(ratios))], seen, unseen, source)
         return self._unseen(unseen)
 
@@ -239,24 +240,24 @@ class CostOptimalForest(CurveRanker):
         n_members, n_points = self._tree_at.shape
         return Tally(n_points, n_rows, n_members)
 
-    def _member_calls(self, member: int, matrix: np.ndarray, threads: Threads) -> tuple[np.ndarray, np.ndarray]:
+    def _member_labels(self, member: int, matrix: np.ndarray, threads: Threads) -> tuple[np.ndarray, np.ndarray]:
         """Return a member's label of each row at each cost, bool (n_points, n), and its mean score, float64 (n,)."""
         places = self._tree_at[member]
-        called, total = np.empty((len(places), len(matrix)), bool), np.zeros(len(matrix))
+        is_flagged, total = np.empty((len(places), len(matrix)), bool), np.zeros(len(matrix))
         for i in np.unique(places):
             score, leaf = self.trees_[i].scores_and_leaves(matrix, threads)
-            called[places == i] = self._labels[i][leaf] == 1
+            is_flagged[places == i] = self._labels[i][leaf] == 1
             total += np.count_nonzero(places == i) * score
-        return called, total / len(places)
+        return is_flagged, total / len(places)
 
-    def _calls(self, matrix: np.ndarray, threads: Threads) -> tuple[np.ndarray, np.ndarray]:
+    def _labels_and_scores(self, matrix: np.ndarray, threads: Threads) -> tuple[np.ndarray, np.ndarray]:
         tally = self._tally(len(matrix))
         for i in range(len(self._tree_at)):
-            tally.add(*self._member_calls(i, matrix, threads))
+            tally.add(*self._member_labels(i, matrix, threads))
         return tally.result()
 
-    def _call_at(self, position: int, matrix: np.ndarray, threads: Threads) -> np.ndarray:
-        return self.path_[position].tree.calls(matrix, threads)
+    def _labels_at(self, position: int, matrix: np.ndarray, threads: Threads) -> np.ndarray:
+        return self.path_[position].tree.is_flagged(matrix, threads)
 
     def _bag(self, position: int) -> Bag:
         """Return the trees of one cost, by its position."""
@@ -327,12 +328,12 @@ class Bag:
         """Number of leaves of all trees."""
         return sum(int(tree.is_leaf.sum()) for tree in self.trees)
 
-    def calls(self, matrix: np.ndarray, threads: Threads) -> np.ndarray:
+    def is_flagged(self, matrix: np.ndarray, threads: Threads) -> np.ndarray:
         """Return True for rows that at least half of the trees flag, bool (n,)."""
-        n_calls = np.zeros(len(matrix), np.int64)
+        n_flags = np.zeros(len(matrix), np.int64)
         for tree, label in zip(self.trees, self.labels, strict=True):
-            n_calls += label[tree.apply(matrix, threads)] == 1
-        return 2 * n_calls >= len(self.trees)
+            n_flags += label[tree.apply(matrix, threads)] == 1
+        return 2 * n_flags >= len(self.trees)
 
 
 class Member(NamedTuple):
@@ -355,20 +356,20 @@ class Tally:
     >>> tally = Tally(2, 3, 2)
     >>> tally.add(np.array([[True, True, False], [True, False, False]]), np.full(3, 0.5))
     >>> tally.add(np.array([[True, False, False], [True, False, False]]), np.full(3, 0.5))
-    >>> called, score = tally.result()
-    >>> called.tolist(), score.round(2).tolist()
+    >>> is_flagged, score = tally.result()
+    >>> is_flagged.tolist(), score.round(2).tolist()
     ([[True, True, False], [True, False, False]], [0.9, 0.3, 0.1])
     """
 
     def __init__(self, n_points: int, n_rows: int, n_members: int):
-        self.n_calls = np.zeros((n_points, n_rows), np.int32)
+        self.n_flags = np.zeros((n_points, n_rows), np.int32)
         self.n_voters = np.zeros(n_rows, np.int64)
         self.total = np.zeros(n_rows)
         self.n_votes = n_points * n_members
 
-    def add(self, called: np.ndarray, score: np.ndarray, rows: Any = slice(None)) -> None:
+    def add(self, is_flagged: np.ndarray, score: np.ndarray, rows: Any = slice(None)) -> None:
         """Add a member's labels of some rows, bool (n_points, n), and its mean scores of them, float64 (n,)."""
-        self.n_calls[:, rows] += called
+        self.n_flags[:, rows] += is_flagged
         self.n_voters[rows] += 1
         self.total[rows] += score
 
@@ -379,9 +380,9 @@ class Tally:
         whose labels mean nothing.
         """
         with np.errstate(invalid="ignore"):
-            share = self.n_calls.sum(axis=0) / (len(self.n_calls) * self.n_voters)
+            share = self.n_flags.sum(axis=0) / (len(self.n_flags) * self.n_voters)
             score = (share * self.n_votes + (1 - 1e-9) * self.total / self.n_voters) / (self.n_votes + 1)
-        return 2 * self.n_calls >= self.n_voters, score
+        return 2 * self.n_flags >= self.n_voters, score
 
 
 def _side_by_side(members: Sequence[Member]) -> tuple[np.ndarray, int]:

@@ -26,7 +26,7 @@ from toprank.metrics import OperatingPoints
 from toprank.rankers.base import Ranker
 from toprank.rankers.cost.tao_tree import TAOTree
 from toprank.rankers.curve.path import CurvePoint, ThresholdMove, path_table, points_of_path
-from toprank.rankers.curve.selection import TREE_OF, Selection, TopCalls, choose
+from toprank.rankers.curve.selection import Selection, TopLabels, choose
 from toprank.rankers.ensemble.ensemble import Ensemble
 from toprank.rankers.unseen import HeldOut, Unseen
 from toprank.rankers.validation import positives_of
@@ -36,39 +36,39 @@ OF_TRAINING, OF_VALIDATION = "training data", "validation data"
 
 
 @dataclass(frozen=True, eq=False)
-class Calls:
+class Labels:
     """The labels that the models of a curve give cases of known class.
 
     Attributes
     ----------
     is_positive : bool array of shape (n,)
     weight : float64 array of shape (n,) or None
-    called : bool array of shape (n_points, n)
+    is_flagged : bool array of shape (n_points, n)
         Whether each model flags each case.
     score : float64 array of shape (n,)
     """
 
     is_positive: np.ndarray
     weight: np.ndarray | None
-    called: np.ndarray
+    is_flagged: np.ndarray
     score: np.ndarray
 
     def points(self, ratios: np.ndarray) -> OperatingPoints:
         """Return the mistakes of the models, which were fitted at these costs."""
         return OperatingPoints.from_labels(
-            self.is_positive, self.called, cost_ratio=ratios, sample_weight=self.weight, pos_label=True
+            self.is_positive, self.is_flagged, cost_ratio=ratios, sample_weight=self.weight, pos_label=True
         )
 
-    def top(self) -> TopCalls:
+    def top(self) -> TopLabels:
         """Return the cases at the top of the ranking."""
-        return TopCalls.from_calls(self.score, self.called, self.is_positive, self.weight)
+        return TopLabels.from_labels(self.score, self.is_flagged, self.is_positive, self.weight)
 
 
 class CurveRanker(Ensemble):
     """Base of the rankers with a model for every cost of a false positive.
 
-    A subclass fits the models in `_fit_model` and passes them to `_judge`; `_calls` and `_call_at` label rows with
-    them.
+    A subclass fits the models in `_fit_model` and passes them to `_judge`; `_labels_and_scores` and `_labels_at` label
+    rows with them.
 
     Attributes
     ----------
@@ -94,10 +94,10 @@ class CurveRanker(Ensemble):
     selected_: Selection | None
     oof_decision_function_: np.ndarray | None
     oof_fold_: np.ndarray | None
-    _what_a_point_is: str = TREE_OF
+    _what_a_point_is: str = "tree of the curve"  # in error messages
     _validation: tuple[Any, Any] | None = None  # of the fit under way
-    _judged_top: TopCalls | None  # of the rows behind the figures
-    _seen_top: TopCalls | None  # of the training rows, if alerts are counted on these
+    _judged_top: TopLabels | None  # of the rows behind the figures
+    _seen_top: TopLabels | None  # of the training rows, if alerts are counted on these
 
     # --- what the base says -------------------------------------------------------------------------------------
 
@@ -112,11 +112,11 @@ class CurveRanker(Ensemble):
     # --- what a subclass says -----------------------------------------------------------------------------------
 
     @abstractmethod
-    def _calls(self, matrix: np.ndarray, threads: Threads) -> tuple[np.ndarray, np.ndarray]:
+    def _labels_and_scores(self, matrix: np.ndarray, threads: Threads) -> tuple[np.ndarray, np.ndarray]:
         """Return whether each model flags each row, bool (n_points, n), and the score of each row, float64 (n,)."""
 
     @abstractmethod
-    def _call_at(self, position: int, matrix: np.ndarray, threads: Threads) -> np.ndarray:
+    def _labels_at(self, position: int, matrix: np.ndarray, threads: Threads) -> np.ndarray:
         """Return whether the model of one point flags each row, bool (n,)."""
 
     # --- fitting ------------------------------------------------------------------------------------------------
@@ -178,8 +178,8 @@ class CurveRanker(Ensemble):
         self,
         ratios: np.ndarray,
         models: Sequence[Any],
-        seen: Calls,
-        unseen: Calls | None,
+        seen: Labels,
+        unseen: Labels | None,
         source: str,
         moved: Sequence[ThresholdMove | None] | None = None,
     ) -> None:
@@ -200,17 +200,17 @@ class CurveRanker(Ensemble):
     def _cross_validate(self, data: BinnedCases, threads: Threads) -> None:
         """Return nothing: a curve is judged out of fold during the fit or not at all."""
 
-    def _unseen(self, calls: Calls | None, sizes: Sequence[int] = ()) -> Unseen | None:
+    def _unseen(self, labels: Labels | None, sizes: Sequence[int] = ()) -> Unseen | None:
         """Return the held-out cases that the models were judged on; `sizes` are those of the folds in order."""
-        if calls is None:
+        if labels is None:
             return None
-        weight = np.ones(len(calls.score)) if calls.weight is None else calls.weight
+        weight = np.ones(len(labels.score)) if labels.weight is None else labels.weight
         ends = np.cumsum(sizes)[:-1]
-        parts = [np.split(values, ends) for values in (calls.score, calls.is_positive, weight)]
+        parts = [np.split(values, ends) for values in (labels.score, labels.is_positive, weight)]
         return Unseen([HeldOut(*each) for each in zip(*parts, strict=True)], self.held_out_by_)
 
     def _score_rows(self, matrix: np.ndarray, threads: Threads) -> np.ndarray:
-        return self._calls(matrix, threads)[1]
+        return self._labels_and_scores(matrix, threads)[1]
 
     def _how(self) -> str:
         return "which orders cases by how many votes of {} flag them, ties by the mean score"
@@ -229,7 +229,7 @@ class CurveRanker(Ensemble):
             position, cut = self.selected_.position, self.selected_.cut
         matrix = self._encode(X)
         with Threads(resolve_n_jobs(self.n_jobs)) as threads:
-            is_positive = self._call_at(position, matrix, threads)
+            is_positive = self._labels_at(position, matrix, threads)
             if cut is not None and is_positive.any():
                 rows = np.flatnonzero(is_positive)
                 is_positive[rows] = self._score_rows(matrix[rows], threads) >= cut.threshold
@@ -240,6 +240,11 @@ class CurveRanker(Ensemble):
             return super()._line_in_words()
         return curve_text(is_chosen=self.selected_ is not None)
 
+    @property
+    def judged_points_(self) -> OperatingPoints:
+        """Mistakes that the choice of a point goes by: on held-out cases if there are any."""
+        return self.points_ if self.held_out_points_ is None else self.held_out_points_
+
     # --- choosing -----------------------------------------------------------------------------------------------
 
     def points(self, X: Any, y: Any, sample_weight: Any = None) -> OperatingPoints:
@@ -247,8 +252,8 @@ class CurveRanker(Ensemble):
         matrix = self._encode(X)
         is_positive = positives_of(self, y, len(matrix), f"{type(self).__name__}.points", need_both=False)
         with Threads(resolve_n_jobs(self.n_jobs)) as threads:
-            calls = Calls(is_positive, sample_weight, *self._calls(matrix, threads))
-        return calls.points(self.points_.cost_ratio)
+            labels = Labels(is_positive, sample_weight, *self._labels_and_scores(matrix, threads))
+        return labels.points(self.points_.cost_ratio)
 
     def select(
         self,
@@ -289,14 +294,7 @@ class CurveRanker(Ensemble):
             The point with its figures and their intervals.
         """
         check_is_fitted(self)
-        points = self.points_ if self.held_out_points_ is None else self.held_out_points_
-        return choose(
-            f"{type(self).__name__}.select", self.path_, points, self.held_out_by_, self.n_cases_,
-            alerts=self._alerts, has_alerts=self.points_.alerts > 0, base_ratio=self.path_[self.base_point_].cost_ratio,
-            counted=self._seen_top or self._judged_top, judged=self._judged_top,
-            max_leaves=max_leaves, of=self._what_a_point_is,
-            max_fpr=max_fpr, k=k, cost_ratio=cost_ratio, min_recall=min_recall,
-        )  # fmt: skip
+        return choose(self, max_leaves, max_fpr=max_fpr, k=k, cost_ratio=cost_ratio, min_recall=min_recall)
 
     def at(
         self,
@@ -381,7 +379,7 @@ class CurveRanker(Ensemble):
         """Return the cases that each model flags, per as many cases as in training: float64 (n_points,)."""
         if self._counts_own_alerts:
             return self.points_.alerts
-        counted = self.points_ if self.held_out_points_ is None else self.held_out_points_
+        counted = self.judged_points_
         return counted.alerts / (counted.positives + counted.negatives) * self.n_cases_
 
     def frame(self) -> Any:
@@ -427,7 +425,7 @@ class CurveRanker(Ensemble):
             raise InputError("The model's points and those that they come from do not fit together.")
         self.path_ = points_of_path(models, self.points_, self.held_out_points_, moved)
         self._judged_top, self._seen_top = (
-            TopCalls.from_arrays(found, n_points) if (found := without_prefix(arrays, prefix)) else None
+            TopLabels.from_arrays(found, n_points) if (found := without_prefix(arrays, prefix)) else None
             for prefix in ("judged_top_", "seen_top_")
         )
         self.selected_ = Selection.from_arrays(arrays, self.path_, self.held_out_by_)

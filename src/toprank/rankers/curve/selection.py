@@ -1,6 +1,6 @@
 """The choice of a point of a cost-optimal curve: for a budget, a limit on false alarms, a recall, a cost, a size.
 
-A budget of 50 alerts may lie between two trees. `TopCalls` keeps the rows at the top of the ranking and the label of
+A budget of 50 alerts may lie between two trees. `TopLabels` keeps the rows at the top of the ranking and the label of
 each by every model of the curve, to count and judge the first 50 alerts of a larger tree without the data.
 """
 
@@ -10,7 +10,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import astuple, dataclass, fields
 from statistics import NormalDist
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
@@ -22,14 +22,14 @@ from toprank.rankers.cost.tao_tree import TAOTree
 from toprank.rankers.curve.path import CurvePoint
 from toprank.words.numbers import percent_text
 
+if TYPE_CHECKING:
+    from toprank.rankers.curve.curve_ranker import CurveRanker
+
 LEVEL = 0.95
 FIGURES = ("false_positive_rate", "recall", "precision", "alerts", "cost")
 TARGETS = ("max_fpr", "k", "cost_ratio", "min_recall")
 AS_GOOD = 0.98
 """A cut with at least this share of the hits of the best cut counts as equally good."""
-
-TREE_OF = "tree of the curve"
-"""Name of a point in error messages; a ranker may replace it."""
 
 ROWS_KEPT = 10_000
 """Rows at the top of the ranking to keep, also in files; larger budgets use whole trees only."""
@@ -39,13 +39,13 @@ ROUNDING = 1e-9
 
 
 @dataclass(frozen=True, eq=False)
-class TopCalls:
+class TopLabels:
     """The first rows of a ranking, best first, and their labels by each model of a curve.
 
     Attributes
     ----------
     score : float64 array of shape (n_rows,), descending
-    called : bool array of shape (n_points, n_rows)
+    is_flagged : bool array of shape (n_points, n_rows)
     is_positive : bool array of shape (n_rows,)
     weight : float64 array of shape (n_rows,)
     total : float
@@ -53,20 +53,20 @@ class TopCalls:
     """
 
     score: np.ndarray
-    called: np.ndarray
+    is_flagged: np.ndarray
     is_positive: np.ndarray
     weight: np.ndarray
     total: float
 
     @classmethod
-    def from_calls(
-        cls, score: np.ndarray, called: np.ndarray, is_positive: np.ndarray, weight: np.ndarray | None
+    def from_labels(
+        cls, score: np.ndarray, is_flagged: np.ndarray, is_positive: np.ndarray, weight: np.ndarray | None
     ) -> Self:
         """Keep the first of these rows; rows without weight are ignored."""
         all_weights = np.ones(len(score)) if weight is None else np.asarray(weight, np.float64)
         rows = np.flatnonzero(all_weights > 0)
         rows = rows[np.argsort(-score[rows], kind="stable")[:ROWS_KEPT]]
-        return cls(score[rows], called[:, rows], is_positive[rows], all_weights[rows], float(all_weights.sum()))
+        return cls(score[rows], is_flagged[:, rows], is_positive[rows], all_weights[rows], float(all_weights.sum()))
 
     def first_alerts(self, position: int, k: float) -> tuple[float, float] | None:
         """Return the weight of the first k alerts of a model, fewer if it has fewer, and of the positives among them.
@@ -97,7 +97,7 @@ class TopCalls:
 
     def _by_score(self, position: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Return the weight of the alerts and of the hits down to each score, both from 0, and the scores."""
-        rows = np.flatnonzero(self.called[position])
+        rows = np.flatnonzero(self.is_flagged[position])
         score, weight = self.score[rows], self.weight[rows]
         last = np.flatnonzero(np.append(np.diff(score) != 0, True)) if len(rows) else np.zeros(0, np.int64)
         alerts, hits = np.cumsum(weight)[last], np.cumsum(weight * self.is_positive[rows])[last]
@@ -107,7 +107,7 @@ class TopCalls:
 
     def to_arrays(self) -> dict[str, np.ndarray]:
         """Return the rows as arrays for a file."""
-        return {"score": self.score, "called": np.packbits(self.called, axis=1), "is_positive": self.is_positive,
+        return {"score": self.score, "called": np.packbits(self.is_flagged, axis=1), "is_positive": self.is_positive,
                 "weight": self.weight, "total": np.array(self.total)}  # fmt: skip
 
     @classmethod
@@ -129,8 +129,8 @@ class TopCalls:
         )
         if not is_sound:
             raise InputError("The model's points and the rows at the top of its ranking do not fit together.")
-        called = np.unpackbits(packed, axis=1, count=n).astype(bool)
-        return cls(score, called, is_positive, weight, total)
+        is_flagged = np.unpackbits(packed, axis=1, count=n).astype(bool)
+        return cls(score, is_flagged, is_positive, weight, total)
 
 
 @dataclass(frozen=True)
@@ -257,33 +257,18 @@ def _in_words(share: Interval) -> str:
     return f"{percent_text(share.value)} ({percent_text(share.low)} to {percent_text(share.high)})"
 
 
-def choose(
-    owner: str,
-    path: Sequence[CurvePoint],
-    points: OperatingPoints,
-    judged_by: str,
-    n_cases: float,
-    *,
-    alerts: np.ndarray,
-    has_alerts: np.ndarray,
-    base_ratio: float,
-    counted: TopCalls | None = None,
-    judged: TopCalls | None = None,
-    max_leaves: int | None = None,
-    of: str = TREE_OF,
-    **targets: Any,
-) -> Selection:
-    """Return the best point for a target, by the mistakes in `points`.
+def choose(curve: CurveRanker, max_leaves: int | None, **targets: Any) -> Selection:
+    """Return the best point of a curve for a target, by the mistakes in `judged_points_`.
 
     A budget k is met by a tree with at most k alerts, or by the first k alerts of a larger one in the order of the
-    curve, whichever is expected to find more. Ties go to whole trees.
+    curve, whichever is expected to find more. Ties go to whole trees; without `_judged_top`, only these are considered.
 
-    One of the targets max_fpr, k, cost_ratio, min_recall is given, or none if max_leaves is: then `base_ratio` is the
-    cost ratio. A budget limits `alerts`, the cases that each tree flags per `n_cases`; `has_alerts` says whether it
-    flags any training case. `counted` and `judged` are the tops of the rankings of the rows that alerts are counted on,
-    and of those behind `points`; without them only whole trees are considered. `owner` and `of` name the caller and a
-    point in error messages.
+    One of the targets max_fpr, k, cost_ratio, min_recall is given, or none if max_leaves is: then the cost ratio is
+    that of the base point.
     """
+    owner, of, n_cases = f"{type(curve).__name__}.select", curve._what_a_point_is, curve.n_cases_
+    path, points, alerts = curve.path_, curve.judged_points_, curve._alerts
+    has_alerts = curve.points_.alerts > 0  # on training cases
     asked = {name: value for name, value in targets.items() if value is not None}
     if len(asked) > 1 or not (asked or max_leaves is not None):
         got = f"Got {', '.join(asked)}" if asked else "None was given"
@@ -291,12 +276,12 @@ def choose(
             f"{owner} needs one of {', '.join(TARGETS)}; max_leaves can be combined with any of them, or be given "
             f"alone. {got}. Hint: select(max_fpr=0.05), select(k=200), select(cost_ratio=0.1, max_leaves=4)."
         )
-    name, value = next(iter(asked.items()), ("cost_ratio", base_ratio))
+    name, value = next(iter(asked.items()), ("cost_ratio", path[curve.base_point_].cost_ratio))
     whole = found = _Offers.from_points(points, n_cases)
     if name == "k":
         k = _check_budget(owner, value, n_cases)
         target = f"at most {'1 alert' if k == 1 else f'{k:,.0f} alerts'} among {n_cases:,.0f} cases"
-        found = whole.within(k, n_cases, alerts, counted, judged)
+        found = whole.within(k, n_cases, alerts, curve._seen_top or curve._judged_top, curve._judged_top)
         is_fine, worth = found.is_fine, found.hits
     else:
         target, is_fine, worth = _judge(owner, name, value, points)
@@ -326,7 +311,7 @@ def choose(
         cut = Cut(float(found.threshold[at]), float(alerts[at]), float(found.hits[at]), best_whole)
     figures = _figures(points, float(found.alerts[at]), float(found.hits[at]), n_cases, ratio)
     named: dict[str, Any] = dict(zip(FIGURES, figures, strict=True))
-    return Selection(at, path[at], target, judged_by, cut=cut, **named)
+    return Selection(at, path[at], target, curve.held_out_by_, cut=cut, **named)
 
 
 @dataclass(frozen=True, eq=False)
@@ -360,7 +345,7 @@ class _Offers:
         return cls(hits + scale * points.false_positives, hits, np.ones(n, bool), np.zeros(n, bool), np.full(n, np.nan))
 
     def within(
-        self, k: float, n_cases: float, own: np.ndarray, counted: TopCalls | None, judged: TopCalls | None
+        self, k: float, n_cases: float, own: np.ndarray, counted: TopLabels | None, judged: TopLabels | None
     ) -> _Offers:
         """Trees with at most k alerts of their own, and the first k of those with more."""
         alerts, hits, threshold = self.alerts.copy(), self.hits.copy(), self.threshold.copy()

@@ -37,7 +37,7 @@ Worth = Callable[[np.ndarray, np.ndarray], np.ndarray]
 """Area gained by a split that puts this positive and total weight on one side."""
 
 Rank = tuple[float, int]
-"""What a cut is worth, and the weight of its richer side: of equal ones the larger is taken (remark 10)."""
+"""What a cut is worth, and the weight of its richer side: ties go to the larger (remark 10)."""
 
 
 @dataclass(frozen=True)
@@ -59,7 +59,7 @@ class LeafRanker(ABC):
 
     @abstractmethod
     def split(self, rows: np.ndarray, worth: Worth) -> Found | None:
-        """The best cut, None where none is worth more than nothing."""
+        """The best cut; None if no cut gains anything."""
 
     def _sums(self, rows: np.ndarray) -> tuple[int, int]:
         """Positive and total weight of a node."""
@@ -248,7 +248,7 @@ class ObliqueLeafRanker(StumpLeafRanker):
     def _filled(
         self, rows: np.ndarray, feature: np.ndarray, weight: np.ndarray, fill: np.ndarray, worth: Worth
     ) -> Found | None:
-        """The best threshold where missing values count as `fill`; where that is none, on either side: one sort."""
+        """The best threshold with missing values counted as `fill`; if NaN, they go to the better side. One sort."""
         value = weighted_sums(self.data.X[rows], feature, weight, fill)
         positive, total = self.weights.positive[rows], self.weights.total[rows]
         is_missing = np.isnan(value)
@@ -295,17 +295,17 @@ class ClassifierLeafRanker(LeafRanker):
     random: np.random.RandomState
 
     def split(self, rows: np.ndarray, worth: Worth) -> Found | None:
-        """The side that the classifier calls positive against the other."""
+        """The side that the classifier flags against the other."""
         X, weight = self.data.X[rows], equal_class_weights(self.weights, rows)
         model = seeded(self.estimator, self.random)
         model.fit(X, self.data.is_positive[rows].astype(np.int64), **{weight_keyword(model): weight})
-        called = np.asarray(model.predict(X)) == 1
+        is_flagged = np.asarray(model.predict(X)) == 1
         positive, total = self.weights.positive[rows], self.weights.total[rows]
-        one = np.array([positive[called].sum()]), np.array([total[called].sum()])
+        one = np.array([positive[is_flagged].sum()]), np.array([total[is_flagged].sum()])
         best = _best_of(*one, worth, *self._sums(rows), self.limits.min_leaf)
         if best is None:
             return None
-        return Found(ClassifierRule(model, turned=not best[2]), called == best[2], best[1][0])
+        return Found(ClassifierRule(model, turned=not best[2]), is_flagged == best[2], best[1][0])
 
 
 def seeded(estimator: Any, random: np.random.RandomState) -> Any:
@@ -389,7 +389,7 @@ def _leaf_ranker(
         return StumpLeafRanker(data, weights, limits)
     if kind == "oblique":
         return ObliqueLeafRanker(data, weights, limits, logistic_C)
-    weight_keyword(kind)  # complains before the work begins
+    weight_keyword(kind)  # raises before anything is fitted
     random = check_random_state(0 if random_state is None else random_state)
     return ClassifierLeafRanker(data, weights, limits, kind, random)
 

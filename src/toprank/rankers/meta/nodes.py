@@ -74,7 +74,7 @@ class MetaNodes:
         if not known <= set(arrays) or set(arrays) - known not in (set(), {"leaves", "place"}):
             raise InputError("The model's meta-tree is incomplete.")
         order = LeafOrder(arrays["leaves"], arrays["place"]) if "leaves" in arrays else None
-        if not all(_rules(arrays, order, tree)):
+        if not all(_invariants(arrays, order, tree)):
             raise InputError("The model's meta-tree and its tree do not fit together.")
         left, right, depth, positive, total, entry = (arrays[name] for name in ARRAYS)
         meta = MetaTree(left, right, depth, positive, total, [None] * len(left))
@@ -161,8 +161,8 @@ class MetaNodes:
         return rank_leaves(self.settings, bare, single, self.unit, new[self.entry[three]], TIES, in_order)
 
 
-def _rules(arrays: Mapping[str, np.ndarray], order: LeafOrder | None, tree: Tree) -> Iterator[bool | np.bool]:
-    """Yield whether each invariant of a meta-tree in a file holds; a check may rely on the checks before it."""
+def _invariants(arrays: Mapping[str, np.ndarray], order: LeafOrder | None, tree: Tree) -> Iterator[bool | np.bool]:
+    """Yield whether each invariant of a meta-tree in a file holds; one may rely on those before it."""
     left, right, depth, positive, total, entry = (arrays[name] for name in ARRAYS)
     unit, shape = arrays["unit"], (len(left),) if left.ndim == 1 else (0,)
     yield shape[0] > 0 and all(a.shape == shape and a.dtype == NODE for a in (left, right, depth, entry))
@@ -227,8 +227,8 @@ class NodeClassifier:
         title = f"node {self.node}: leaf 1 is the better half"
         if isinstance(self.rule, Tree):
             return to_text(self.rule, self.columns, title=title, exact=exact)
-        called = "negative" if self.rule.turned else "positive"
-        return f"node {self.node}: the better half is what this classifier predicts as {called}\n{self.rule.model!r}"
+        side = "negative" if self.rule.turned else "positive"
+        return f"node {self.node}: the better half is what this classifier predicts as {side}\n{self.rule.model!r}"
 
     def __repr__(self) -> str:
         by = type(self.rule.model).__name__ if isinstance(self.rule, ClassifierRule) else self._size_in_words()

@@ -52,7 +52,7 @@ class SiblingPruner(Pruner):
         return self._penalty[np.isfinite(self._penalty)]
 
     def at(self, penalty: float) -> tuple[MetaTree, LeafOrder]:
-        """What is left at a penalty a leaf, and the order of its leaves."""
+        """The pruned tree at a penalty per leaf, and the order of its leaves."""
         meta = prune(self.meta, self._penalty, penalty) if penalty > 0 else self.meta
         return meta, self.arrange(meta)
 

@@ -188,16 +188,17 @@ class TreeRank(MetaRanker):
 
     # --- growing ------------------------------------------------------------------------------------------------
 
-    def _settings(self) -> GrowthSettings:
-        self.max_depth_: int | None = None
+    def _depth(self) -> int | None:
         if isinstance(self.max_depth, str):  # "auto"
-            self.max_depth_ = max(1, math.ceil(math.sqrt(math.log(max(self.n_cases_, 1.0)))))
-        elif self.max_depth is not None:
-            self.max_depth_ = int(self.max_depth)
-        leaf_depth = 1 if self.leaf_ranker == "stump" else self.leaf_depth or self.max_depth_
+            return max(1, math.ceil(math.sqrt(math.log(max(self.n_cases_, 1.0)))))
+        return None if self.max_depth is None else int(self.max_depth)
+
+    def _settings(self) -> GrowthSettings:
+        depth = self._depth()
+        leaf_depth = 1 if self.leaf_ranker == "stump" else self.leaf_depth or depth
         order = {"held-out": "training", "growth": "training"}.get(self.leaf_order, self.leaf_order)
         return GrowthSettings.from_estimator(
-            self, CRITERIA[self.criterion], leaf_depth, max_depth=self.max_depth_, leaf_order=order, objective=ROC_AREA
+            self, CRITERIA[self.criterion], leaf_depth, max_depth=depth, leaf_order=order, objective=ROC_AREA
         )
 
     def _grow(
@@ -282,7 +283,7 @@ class TreeRank(MetaRanker):
     def _remember(
         self, settings: GrowthSettings, grown: GrownMeta, data: BinnedCases, scoring: Scoring, pruner: Pruner
     ) -> None:
-        self.full_tree_ = self.tree_
+        self.max_depth_, self.full_tree_ = self._depth(), self.tree_
         if self.ccp_alpha_ > 0:
             meta, order = pruner.at(0.0)
             self.full_tree_ = self._finish(settings, replace(grown, meta=meta), data, scoring, order)[0]
@@ -412,6 +413,7 @@ class TreeRank(MetaRanker):
 
     def _from_arrays(self, arrays: dict[str, np.ndarray]) -> None:
         super()._from_arrays(arrays)
+        self.max_depth_ = self._depth()
         full = without_prefix(arrays, "full_")
         self.full_tree_ = Tree.from_arrays(full) if full else self.tree_
         check_columns(self.full_tree_, self.columns_)

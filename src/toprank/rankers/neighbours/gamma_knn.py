@@ -16,9 +16,9 @@ from toprank.data.cases import Cases
 from toprank.errors import InputError
 from toprank.files.model_file import without_prefix
 from toprank.rankers.neighbours.facts import gamma_text, vote_text
-from toprank.rankers.neighbours.known import CaseSet, KnownCases, Votes, ratios, shares
+from toprank.rankers.neighbours.known import DecidingCounts, KnownCases, ratios, shares
 from toprank.rankers.neighbours.neighbour_ranker import NEIGHBOUR_CONSTRAINTS, LeftOut, NeighbourRanker
-from toprank.rankers.neighbours.search import PointSet, mapped
+from toprank.rankers.neighbours.search import mapped
 from toprank.rankers.neighbours.space import FARTHEST
 from toprank.rankers.neighbours.tuning import LEAST_GAMMA, MEASURES, GammaCurve, Measure, gamma_curve
 from toprank.rankers.unseen import has_folds
@@ -39,7 +39,7 @@ GAMMA = [Interval(Real, 0, None, closed="left"), Options(str, {CV})]
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class GammaKNN(NeighbourRanker):
-    """Nearest neighbours with a thumb on the scale: positives count as if they were nearer (algorithm 2.1).
+    """Nearest neighbours whose positives count as nearer (algorithm 2.1).
 
     A case is flagged if most of its k nearest known cases are positive, once all distances to positives are multiplied
     by gamma; gamma = 1 is plain kNN, a smaller gamma flags more. The score is eta-hat of section 2.4.3,
@@ -177,26 +177,20 @@ class GammaKNN(NeighbourRanker):
         made = (place < 0) & is_positive
         origin = np.where(place >= 0, rows[is_known][place], -1)
         known = super()._known_cases(points[~made], is_positive[~made], None, components, origin[~made])
-        known.synthetic = self._synthetic_cases(points[made], components)
-        return known
-
-    def _synthetic_cases(self, places: np.ndarray, components: np.ndarray | None) -> CaseSet:
-        found = PointSet(mapped(places, components), metric=self._metric_name)
-        return CaseSet(found, places, None, np.full(len(places), -1))
+        return known.with_synthetic(points[made], self._metric_name)
 
     def _leave_out(self, data: Cases, points: np.ndarray, components: np.ndarray | None, threads: Threads) -> LeftOut:
         if self.sampler is None:
             return super()._leave_out(data, points, components, threads)
-        return self._leave_folds_out(
-            data, points, components, threads, self.cv if self.cv is not None and has_folds(self.cv) else SAMPLER_FOLDS
-        )
+        folds = self._folds_to_tune(data, self.cv if self.cv is not None and has_folds(self.cv) else SAMPLER_FOLDS)
+        return self._leave_folds_out(data, points, components, threads, folds)
 
     def _evidence(
         self, known: KnownCases, points: np.ndarray, threads: Threads, own: np.ndarray | None
     ) -> tuple[np.ndarray, ...]:
         if known.synthetic is None:
             return super()._evidence(known, points, threads, own)
-        return known.distances_apart(points, Votes.from_k(self.n_neighbors_), threads, own)
+        return known.distances_apart(points, DecidingCounts.from_k(self.n_neighbors_), threads, own)
 
     def _learn_rule(self, left_out: LeftOut, data: Cases, points: np.ndarray, threads: Threads) -> None:
         measure = self.scoring if callable(self.scoring) else MEASURES[self.scoring]
@@ -205,13 +199,13 @@ class GammaKNN(NeighbourRanker):
         )
         known = left_out.is_positive, left_out.weight, measure
         self.gamma_synthetic_: float | None = None
-        if len(left_out.evidence) > 1:
+        if self.sampler is None:
+            curve = gamma_curve(left_out.evidence[0], *known, self.max_gamma if gamma is None else gamma)
+            self.gamma_ = curve.best if gamma is None else gamma
+        else:
             self.gamma_, self.gamma_synthetic_, curve = tune_both(
                 left_out.evidence, *known, self.max_gamma, gamma, synthetic
             )
-        else:
-            curve = gamma_curve(left_out.evidence[0], *known, self.max_gamma if gamma is None else gamma)
-            self.gamma_ = curve.best if gamma is None else gamma
         self.gamma_curve_ = curve if gamma is None else None
         self.tuned_score_ = float(curve.at(self.gamma_))
 
@@ -224,9 +218,11 @@ class GammaKNN(NeighbourRanker):
 
     def _scores_by_k(self, X: Any, values: Sequence[int]) -> np.ndarray:
         """Return the scores with each number of neighbours, float64 (n_values, n), from one search."""
+        if self.sampler is not None:
+            raise InputError("GammaKNN scores each number of neighbours from one search only without a sampler.")
         points, known = self._space_points(X), self._known
         most = int(max(1, self._most_neighbours(*known.totals)))
-        votes = [Votes.from_k(min(k, most)) for k in values]
+        votes = [DecidingCounts.from_k(min(k, most)) for k in values]
         with Threads(resolve_n_jobs(self.n_jobs)) as threads:
             near, far = (
                 cases.at_count(at, np.arange(1, max(counts) + 1), threads)[:, np.array(counts) - 1]
@@ -296,7 +292,7 @@ class GammaKNN(NeighbourRanker):
                 or places.ndim != 2 or places.shape[1] != self._space.n_dims or not np.all(np.abs(places) <= FARTHEST)
             ):  # fmt: skip
                 raise InputError("The model's synthetic cases and its columns do not fit together.")
-            self._known.synthetic = self._synthetic_cases(places, self._known.components)
+            self._known = self._known.with_synthetic(places, self._metric_name)
 
 
 # --- synthetic positives ------------------------------------------------------------------------------------------

@@ -26,9 +26,9 @@ from toprank.rankers.neighbours.facts import distance_facts, gamma_text
 from toprank.rankers.neighbours.known import CaseSet, most_neighbours
 from toprank.rankers.neighbours.nearby import (
     DIFFERENCES,
+    ClassExplanation,
     ClassVote,
     Nearby,
-    VoteExplanation,
     index_names,
     names_from_array,
     names_to_array,
@@ -92,8 +92,8 @@ class GammaKNNClassifier(ClassifierMixin, TableReader):
     class_counts_ : float64 array of shape (K,)
         Training cases of each class.
     confusion_ : float64 array of shape (K, K)
-        Training cases of class i (row) that were called class j (column) when left out. Above 100,000 training cases,
-        a sample stands for all of them.
+        Training cases of class i (row) that were predicted as class j (column) when left out. Above 100,000 training
+        cases, a sample stands for all of them.
     tuned_score_ : float
         The measure of `confusion_`; slightly optimistic, as the gammas were tuned on the same decisions.
     n_neighbors_ : int
@@ -280,19 +280,19 @@ class GammaKNNClassifier(ClassifierMixin, TableReader):
                 out[rows] = self._votes(points[rows], threads).decide(self.gammas_)
         return self.classes_[out]
 
-    def explain(self, X: Any) -> list[VoteExplanation]:
+    def explain(self, X: Any) -> list[ClassExplanation]:
         """Explain the class of each row by the known cases that vote, and what differs most.
 
         Returns
         -------
-        list of VoteExplanation
+        list of ClassExplanation
             Its text lists the cases by class; `classes` has the same as data.
         """
         matrix = self._encode(X)
         points, originals = self._space.points(matrix), original_values(X, self._input_names)
         with Threads(resolve_n_jobs(self.n_jobs)) as threads:
             votes = self._votes(points, threads)
-            count, called = votes.count(self.gammas_), votes.decide(self.gammas_)
+            count, predicted = votes.count(self.gammas_), votes.decide(self.gammas_)
             near = [
                 Nearby(known.points.nearest(points, min(self.n_neighbors_, len(known)), threads), known, points,
                        self._space, self._case_names)
@@ -303,10 +303,10 @@ class GammaKNNClassifier(ClassifierMixin, TableReader):
         labels = self.classes_.tolist()
         out = []
         for i in range(len(points)):
-            order = np.lexsort((-count[i], np.arange(len(labels)) != called[i])).tolist()
+            order = np.lexsort((-count[i], np.arange(len(labels)) != predicted[i])).tolist()
             out.append(
-                VoteExplanation(
-                    labels[called[i]],
+                ClassExplanation(
+                    labels[predicted[i]],
                     tuple(
                         ClassVote(labels[c], int(count[i, c]), float(self.gammas_[c]), cases[c][i][: n_voting[c][i]])
                         for c in order

@@ -26,7 +26,7 @@ ENOUGH = 1 - 1e-9
 """Ten cases of weight 0.1 are one case, although their sum is a bit less."""
 
 
-class Votes(NamedTuple):
+class DecidingCounts(NamedTuple):
     """The cases that decide a vote: it is positive if the j-th positive is nearer than the (k - j + 1)-th negative."""
 
     positives: int
@@ -38,8 +38,8 @@ class Votes(NamedTuple):
 
         Examples
         --------
-        >>> Votes.from_k(1), Votes.from_k(4)
-        (Votes(positives=1, negatives=1), Votes(positives=2, negatives=3))
+        >>> DecidingCounts.from_k(1), DecidingCounts.from_k(4)
+        (DecidingCounts(positives=1, negatives=1), DecidingCounts(positives=2, negatives=3))
         """
         positives = -(-k // 2)
         return cls(positives, k - positives + 1)
@@ -214,9 +214,15 @@ class KnownCases:
         Positives that a sampler made up.
     """
 
-    def __init__(self, positives: CaseSet, negatives: CaseSet, components: np.ndarray | None = None):
+    def __init__(
+        self,
+        positives: CaseSet,
+        negatives: CaseSet,
+        components: np.ndarray | None = None,
+        synthetic: CaseSet | None = None,
+    ):
         self.positives, self.negatives, self.components = positives, negatives, components
-        self.synthetic: CaseSet | None = None
+        self.synthetic = synthetic
 
     @classmethod
     def learn(
@@ -237,13 +243,19 @@ class KnownCases:
         )
         return cls(positives, negatives, components)
 
+    def with_synthetic(self, places: np.ndarray, metric: str) -> Self:
+        """Return the same cases, and positives at places that a sampler made up, float64 (m, n_dims)."""
+        found = PointSet(mapped(places, self.components), metric=metric)
+        synthetic = CaseSet(found, places, None, np.full(len(places), -1))
+        return type(self)(self.positives, self.negatives, self.components, synthetic)
+
     @property
     def totals(self) -> tuple[float, float]:
         """Number of positives and of negatives, without synthetic positives."""
         return self.positives.total, self.negatives.total
 
     def distances(
-        self, points: np.ndarray, votes: Votes, threads: Threads, own: np.ndarray | None = None
+        self, points: np.ndarray, votes: DecidingCounts, threads: Threads, own: np.ndarray | None = None
     ) -> tuple[np.ndarray, np.ndarray]:
         """Return the distances to the deciding positive and to the deciding negative, both float64 (n,).
 
@@ -254,7 +266,7 @@ class KnownCases:
         return positive, self.negatives.at_count(points, np.array([votes.negatives]), threads, own)[:, 0]
 
     def distances_apart(
-        self, points: np.ndarray, votes: Votes, threads: Threads, own: np.ndarray | None = None
+        self, points: np.ndarray, votes: DecidingCounts, threads: Threads, own: np.ndarray | None = None
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Return the distances to the nearest real and synthetic positives, (n, j) each, and to the deciding negative.
 

@@ -196,9 +196,9 @@ class LocalGammaKNN(NeighbourRanker):
             part = self._unfitted_copy()
             part._learn(data.with_weight(fold.inside_weight), threads)
             rows = fold.held_out
-            own = fold.weight if fold.own_weight is None else fold.own_weight
             found = part._score_rows(data.X[rows], threads)
-            parts.append(HeldOut(found, data.is_positive[rows], fold.weight[rows], n_cases=own[rows], rows=rows))
+            parts.append(HeldOut(found, data.is_positive[rows], fold.weight[rows], n_cases=fold.own_weight[rows],
+                                 rows=rows))  # fmt: skip
         if not parts:
             return None
         counts = decision_counts(

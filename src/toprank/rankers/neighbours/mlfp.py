@@ -34,7 +34,7 @@ from toprank.rankers.neighbours.neighbour_ranker import LEAVE_ONE_OUT, NEIGHBOUR
 from toprank.rankers.neighbours.search import mapped
 from toprank.rankers.neighbours.triplets import Triplets, choose_triplets, distinct_cases
 from toprank.rankers.neighbours.tuning import decision_counts
-from toprank.rankers.unseen import Unseen, has_folds, held_out_folds
+from toprank.rankers.unseen import Unseen, held_out_folds
 from toprank.words.counts import plural
 
 ROUNDING = 1e-6
@@ -243,8 +243,9 @@ class MLFP(TransformerMixin, NeighbourRanker):
 
     def _leave_out(self, data: Cases, points: np.ndarray, components: np.ndarray | None, threads: Threads) -> LeftOut:
         """Compare the rows of each fold with those of the others; without folds, each row with all others."""
-        if has_folds(self.cv) and held_out_folds(data, self.cv, self.random_state):
-            return self._leave_folds_out(data, points, components, threads, 5 if self.cv is None else self.cv)
+        folds = held_out_folds(data, self.cv, self.random_state)
+        if folds:
+            return self._leave_folds_out(data, points, components, threads, folds)
         return self._leave_one_out(data, points, threads)
 
     def _unseen(self, data: Cases, left_out: LeftOut, score: np.ndarray, threads: Threads) -> Unseen | None:

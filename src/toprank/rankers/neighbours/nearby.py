@@ -148,8 +148,8 @@ class ClassVote:
 
 
 @dataclass(frozen=True)
-class VoteExplanation:
-    """Why one row is called a class: the known cases that vote.
+class ClassExplanation:
+    """Why a class was predicted for a row: the known cases that vote.
 
     Attributes
     ----------

@@ -26,7 +26,7 @@ from toprank.files.model_file import without_prefix
 from toprank.rankers.alerts import log_odds_gain
 from toprank.rankers.base import RANKER_CONSTRAINTS, Ranker
 from toprank.rankers.neighbours.facts import column_weights, distance_facts, weights_text
-from toprank.rankers.neighbours.known import CaseSet, KnownCases, Votes, most_neighbours, ratios
+from toprank.rankers.neighbours.known import CaseSet, DecidingCounts, KnownCases, most_neighbours, ratios
 from toprank.rankers.neighbours.nearby import (
     DIFFERENCES,
     Nearby,
@@ -203,7 +203,8 @@ class NeighbourRanker(Ranker):
         """Compare training rows with all other rows, or with those of the other folds."""
         if not has_folds(self.cv) or (self.cv is None and data.groups is None):
             return self._leave_one_out(data, points, threads)
-        return self._leave_folds_out(data, points, components, threads, 5 if self.cv is None else self.cv)
+        folds = self._folds_to_tune(data, 5 if self.cv is None else self.cv)
+        return self._leave_folds_out(data, points, components, threads, folds)
 
     def _leave_one_out(self, data: Cases, points: np.ndarray, threads: Threads) -> LeftOut:
         """Compare training rows, or a sample of them, with all other rows."""
@@ -211,10 +212,8 @@ class NeighbourRanker(Ranker):
         evidence = self._evidence(self._known, points[rows], threads, rows)
         return LeftOut(rows, data.is_positive[rows], weight[rows], data.all_weights[rows], evidence, LEAVE_ONE_OUT)
 
-    def _leave_folds_out(
-        self, data: Cases, points: np.ndarray, components: np.ndarray | None, threads: Threads, cv: Any
-    ) -> LeftOut:
-        """Compare the rows of each fold with those of the others."""
+    def _folds_to_tune(self, data: Cases, cv: Any) -> list[Fold]:
+        """Return the folds of the rule; InputError if there are none."""
         folds = held_out_folds(data, cv, self.random_state)
         if not folds and data.groups is not None:
             raise InputError(
@@ -227,12 +226,16 @@ class NeighbourRanker(Ranker):
                 f"there are none with cv={cv!r}. Hint: use cv=None, which leaves one case out at a time, or a number "
                 "for gamma."
             )
+        return folds
+
+    def _leave_folds_out(
+        self, data: Cases, points: np.ndarray, components: np.ndarray | None, threads: Threads, folds: list[Fold]
+    ) -> LeftOut:
+        """Compare the rows of each fold with those of the others."""
         found = [self._compare_fold(fold, data, points, components, threads) for fold in folds]
         rows = np.concatenate([fold.held_out for fold in folds])
         weight = np.concatenate([fold.weight[fold.held_out] for fold in folds])
-        own = np.concatenate(
-            [(fold.weight if fold.own_weight is None else fold.own_weight)[fold.held_out] for fold in folds]
-        )
+        own = np.concatenate([fold.own_weight[fold.held_out] for fold in folds])
         evidence = tuple(np.concatenate(parts) for parts in zip(*found, strict=True))
         return LeftOut(rows, data.is_positive[rows], weight, own, evidence, by_folds(len(folds)))
 
@@ -274,7 +277,7 @@ class NeighbourRanker(Ranker):
 
         `own` as in `KnownCases.distances`.
         """
-        return (ratios(*known.distances(points, Votes.from_k(self.n_neighbors_), threads, own)),)
+        return (ratios(*known.distances(points, DecidingCounts.from_k(self.n_neighbors_), threads, own)),)
 
     @abstractmethod
     def _learn_rule(self, left_out: LeftOut, data: Cases, points: np.ndarray, threads: Threads) -> None:
@@ -286,7 +289,7 @@ class NeighbourRanker(Ranker):
 
     @abstractmethod
     def _flags_of(self, evidence: tuple[np.ndarray, ...], points: np.ndarray) -> np.ndarray:
-        """Return which rows the vote calls positive, bool (n,)."""
+        """Return which rows the vote flags, bool (n,)."""
 
     # --- scoring ------------------------------------------------------------------------------------------------
 

@@ -211,5 +211,5 @@ def _median(values: np.ndarray, weight: np.ndarray) -> float:
     distinct, which = np.unique(values, return_inverse=True)
     order = np.lexsort((weight, which))  # sums that do not depend on the order of the rows
     total = np.bincount(which[order], weight[order], len(distinct))
-    below = np.cumsum(np.array([math.fsum(weight)]) if len(distinct) == 1 else total)
+    below = np.cumsum(total)
     return float(distinct[np.searchsorted(below, below[-1] / 2)])

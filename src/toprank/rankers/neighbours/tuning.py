@@ -198,10 +198,10 @@ class ClassMeasure:
             return np.exp(np.log(stacked).sum(axis=0) / len(stacked))
 
     def of_confusion(self, confusion: np.ndarray) -> float:
-        """Return the measure of a confusion matrix: row i, column j has the cases of class i that were called j."""
-        hits, actual, called = np.diag(confusion), confusion.sum(axis=1), confusion.sum(axis=0)
-        rest = np.maximum(confusion.sum() - actual - called + hits, 0.0)
-        values = self.of_class(hits, np.maximum(called - hits, 0.0), np.maximum(actual - hits, 0.0), rest)
+        """Return the measure of a confusion matrix: row i, column j has the cases of class i predicted as j."""
+        hits, actual, predicted = np.diag(confusion), confusion.sum(axis=1), confusion.sum(axis=0)
+        rest = np.maximum(confusion.sum() - actual - predicted + hits, 0.0)
+        values = self.of_class(hits, np.maximum(predicted - hits, 0.0), np.maximum(actual - hits, 0.0), rest)
         return float(self.mean(list(values)))
 
 
@@ -222,7 +222,7 @@ class Move:
     threshold : float64 array of shape (n, k)
         The moving classes have as many places among the k nearest as there are thresholds above the factor.
     winner : int64 array of shape (n, k + 1)
-        Class that a row is called with 0, 1, ..., k such places.
+        Class predicted for a row with 0, 1, ..., k such places.
     rest : int64 array of shape (n, k)
         Classes of the k nearest cases of the other classes, nearest first; -1 where there are fewer.
     """
@@ -236,12 +236,12 @@ class Move:
         return (self.threshold > gamma).sum(axis=1)
 
     def at(self, gamma: float) -> np.ndarray:
-        """Return the class that each row is called at a factor, int64 (n,)."""
+        """Return the predicted class of each row at a factor, int64 (n,)."""
         return np.take_along_axis(self.winner, self.places(gamma)[:, None], axis=1)[:, 0]
 
 
 class ClassVotes:
-    """The distances that decide how rows are called, whatever the gammas.
+    """The distances that decide the class of each row, whatever the gammas.
 
     Parameters
     ----------
@@ -277,7 +277,7 @@ class ClassVotes:
         return move
 
     def decide(self, gammas: np.ndarray) -> np.ndarray:
-        """Return the class that each row is called, int64 (n,)."""
+        """Return the predicted class of each row, int64 (n,)."""
         rarest = self.rarest_first[0]
         return self.moving(gammas, [rarest]).at(float(gammas[rarest]))
 
@@ -294,9 +294,9 @@ class ClassVotes:
         return out
 
 
-def confusion_matrix(label: np.ndarray, called: np.ndarray, weight: np.ndarray, n_classes: int) -> np.ndarray:
-    """Return the weight of the rows of each class (row) that were called each class (column), float64 (K, K)."""
-    cell = label * n_classes + called
+def confusion_matrix(label: np.ndarray, predicted: np.ndarray, weight: np.ndarray, n_classes: int) -> np.ndarray:
+    """Return the weight of the rows of each class (row) that were predicted as each class (column), float64 (K, K)."""
+    cell = label * n_classes + predicted
     order = np.lexsort((weight, cell))  # sums in an order that does not depend on that of the rows
     return np.bincount(cell[order], weight[order], n_classes**2).reshape(n_classes, n_classes)
 
@@ -326,14 +326,14 @@ def class_gamma_curve(
     for c in range(n_classes):
         own = slice(ends[c], ends[c + 1])
         passed = np.searchsorted(cut[own], start, side="right")
-        called, hits = (
+        predicted, hits = (
             np.maximum(first + np.concatenate(([0.0], np.cumsum(changes)))[passed], 0.0)
             for first, changes in (
                 (confusion[:, c].sum(), change[own]), (confusion[c, c], np.where(is_own[own], change[own], 0.0)),
             )
         )  # fmt: skip
         actual = confusion[c].sum()
-        false, missed = np.maximum(called - hits, 0.0), np.maximum(actual - hits, 0.0)
+        false, missed = np.maximum(predicted - hits, 0.0), np.maximum(actual - hits, 0.0)
         values.append(measure.of_class(hits, false, missed, np.maximum(total - actual - false, 0.0)))
     return GammaCurve(start, stop, measure.mean(values))
 

@@ -134,8 +134,8 @@ class Term:
         The function at the bins of the training table; the last row is that of missing values.
     kind : int64 array of shape (n_coefficients,)
         Position in `KINDS`.
-    lowest : float
-        Lower bound of the coefficients that a monotone term may have: 0, else -inf.
+    lowest : float64 array of shape (n_coefficients,)
+        Lower bound of each coefficient: 0 in a monotone term, -inf for missing values and free terms.
     """
 
     feature: int
@@ -328,6 +328,8 @@ class AdditiveModel:
     rows : Rows
     alpha : float
         Penalty before the data are seen.
+    offset : float64 array of shape (m,) or None
+        Log-odds that the terms are added to; None fits a base.
     base : float
     coefficients, penalties : lists of float64 arrays, one per term
     z : float64 array of shape (m,)
@@ -338,10 +340,10 @@ class AdditiveModel:
     rows: Rows
     alpha: float
     offset: np.ndarray | None = None
-    base: float = 0.0
     coefficients: list[np.ndarray] = field(default_factory=list)
-    penalties: list[np.ndarray] = field(default_factory=list)
-    z: np.ndarray = field(default_factory=lambda: np.zeros(0))
+    base: float = field(init=False, default=0.0)
+    penalties: list[np.ndarray] = field(init=False)
+    z: np.ndarray = field(init=False)
 
     def __post_init__(self) -> None:
         positive, total = float(self.rows.weight @ self.rows.target), float(self.rows.weight.sum())
@@ -396,7 +398,7 @@ class AdditiveModel:
     def tuned(self) -> AdditiveModel:
         """The model after some sweeps on `TOP_LOSS`, with the same penalties: the order at the top counts more."""
         own = [each.copy() for each in self.coefficients]
-        model = AdditiveModel(self.terms, self.rows, self.alpha, self.offset, coefficients=own)
+        model = AdditiveModel(self.terms, self.rows, self.alpha, self.offset, own)
         model.z += self.base - model.base
         model.base = self.base
         for _ in range(TUNING_SWEEPS):
@@ -473,9 +475,9 @@ def fit_additive(
     """
     known = {} if start is None else dict(zip((t.feature for t in start.terms), start.coefficients, strict=True))
     coefficients = [known[t.feature].copy() if t.feature in known else np.zeros(t.n_coefficients) for t in terms]
-    model = AdditiveModel(list(terms), rows, alpha, None, coefficients=coefficients).fit()
+    model = AdditiveModel(list(terms), rows, alpha, None, coefficients).fit()
     kept = model.strongest(max_features, LEAST_SPREAD)
     if len(kept) == len(model.terms):
         return model
     own = [model.coefficients[i] for i in kept]
-    return AdditiveModel([model.terms[i] for i in kept], rows, alpha, None, coefficients=own).fit()
+    return AdditiveModel([model.terms[i] for i in kept], rows, alpha, None, own).fit()

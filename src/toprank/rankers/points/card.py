@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, Self
@@ -12,7 +12,7 @@ import numpy as np
 
 from toprank._core.points import add_points, write_points
 from toprank._core.threads import Threads
-from toprank.errors import InputError
+from toprank.errors import InputError, Invariant, check_invariants
 from toprank.rankers.points.card_text import card_lines
 from toprank.tree.bin_mapper import as_block, row_blocks
 from toprank.tree.columns import Column
@@ -27,14 +27,19 @@ DTYPES: dict[str, Any] = {
 
 DAMAGED = "Not a valid card: it breaks the rule that {}. Hint: the data may be damaged."
 
-Rule = tuple[bool | np.bool, str]
 
+def bins_of(column: np.ndarray, edges: np.ndarray, n_bins: int, is_categorical: bool) -> np.ndarray:
+    """The bin or category of each value, int64 (n,), as the points of a shape have them; n_bins for a missing value.
 
-def require(rules: Iterable[Rule], message: str) -> None:
-    """Raise InputError with the text of the first rule that does not hold."""
-    for holds, rule in rules:
-        if not holds:
-            raise InputError(message.format(rule))
+    Examples
+    --------
+    >>> column = np.array([1.0, 2.0, 3.0, np.nan])
+    >>> bins_of(column, np.array([1.0, 2.5]), 3, False).tolist(), bins_of(column, np.zeros(0), 3, True).tolist()
+    ([0, 1, 2, 3], [1, 2, 3, 3])
+    """
+    if is_categorical:
+        return np.where((column >= 0) & (column < n_bins), column, n_bins).astype(np.int64)
+    return np.where(np.isnan(column), n_bins, np.searchsorted(edges, column)).astype(np.int64)
 
 
 @dataclass(frozen=True, eq=False)
@@ -154,8 +159,8 @@ class Shape:
         error = np.maximum(np.abs(self.points[own] - lower), np.abs(self.ends[own] - upper))
         return bool(error.max() <= tolerance)
 
-    def _rules(self, n_features: int) -> Iterator[Rule]:
-        """Whether each invariant holds, and its text; a rule may rely on the rules before it."""
+    def _invariants(self, n_features: int) -> Iterator[Invariant]:
+        """Whether each invariant holds, and its text; one may rely on those before it."""
         yield 0 <= self.feature < n_features, "features are columns"
         arrays = self.edges, self.points, self.ends
         yield all(array.ndim == 1 and np.isfinite(array).all() for array in arrays), "edges and points are finite"
@@ -322,12 +327,12 @@ class Card:
         starts = (("edge_at", len(edges)), ("point_at", len(points)))
         sizes = [arrays[name].shape == (n,) for name in ("is_categorical", "missing")]
         sizes += [arrays[name].shape == (n + 1,) for name, _ in starts]
-        rules = [
+        invariants = [
             (all(sizes) and arrays["ends"].shape == points.shape, "all arrays have one entry per feature"),
             (all(_rises_to(arrays[name], end) for name, end in starts), "one feature follows the other"),
             (bool(np.all(arrays["is_categorical"] <= 1)), "a feature is categorical or not"),
         ]
-        require(rules, DAMAGED)
+        check_invariants(invariants, DAMAGED)
         edge_at, point_at = arrays["edge_at"].tolist(), arrays["point_at"].tolist()
         shapes = []
         for s in range(n):
@@ -344,12 +349,12 @@ class Card:
 
     def check(self, n_features: int) -> Self:
         """Verify every invariant; return self, or raise ValueError with an explanation."""
-        require(self._rules(n_features), DAMAGED)
+        check_invariants(self._invariants(n_features), DAMAGED)
         return self
 
-    def _rules(self, n_features: int) -> Iterator[Rule]:
+    def _invariants(self, n_features: int) -> Iterator[Invariant]:
         for shape in self.shapes:
-            yield from shape._rules(n_features)
+            yield from shape._invariants(n_features)
         yield len(set(self.features.tolist())) == len(self.shapes), "a feature has one shape"
         yield math.isfinite(self.scale) and self.scale > 0, "points per unit of log-odds are a positive number"
         yield math.isfinite(self.most), "points add up to a finite score"

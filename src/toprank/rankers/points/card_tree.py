@@ -17,11 +17,11 @@ from scipy.special import expit
 
 from toprank._core.backfit import pair_sums
 from toprank._core.threads import Threads
-from toprank.errors import InputError
+from toprank.errors import InputError, Invariant, check_invariants
 from toprank.explain.conditions import Condition, merged
 from toprank.files.model_file import numbered_parts
 from toprank.rankers.points.additive import KINDS, AdditiveModel, Rows, Term, dot
-from toprank.rankers.points.card import Card, Rule, Shape, require
+from toprank.rankers.points.card import Card, Shape
 from toprank.tree.columns import Column
 
 CORRECTING = tuple(KINDS.index(kind) for kind in ("line", "rank", "step", "category", "missing"))
@@ -187,10 +187,10 @@ class CardTree:
         parts = numbered_parts(arrays, "leaf", n_leaves)
         corrections = tuple(Card.from_arrays(part, columns) for part in parts)
         tree = cls(card, corrections=corrections, **{name: arrays[name] for name in DTYPES})
-        require(tree._rules(columns), DAMAGED)
+        check_invariants(tree._invariants(columns), DAMAGED)
         return tree
 
-    def _rules(self, columns: Sequence[Column]) -> Iterator[Rule]:
+    def _invariants(self, columns: Sequence[Column]) -> Iterator[Invariant]:
         n = len(self.left)
         yield n > 0 and all(len(getattr(self, name)) == n for name in DTYPES), "all lists have one entry per node"
         inner = np.flatnonzero(self.left)
@@ -298,7 +298,7 @@ class Grower:
         model = AdditiveModel(varies, rows, CORRECTION_ALPHA, offset).fit(CORRECTION_SWEEPS)
         kept = model.strongest(self._max_terms, LEAST_CORRECTION)
         own = [model.coefficients[i] for i in kept]
-        few = AdditiveModel([varies[i] for i in kept], rows, CORRECTION_ALPHA, offset, coefficients=own)
+        few = AdditiveModel([varies[i] for i in kept], rows, CORRECTION_ALPHA, offset, own)
         return few.fit(CORRECTION_SWEEPS)
 
     def _best_split(self, rows: Rows, z: np.ndarray) -> tuple[Term, int] | None:

@@ -17,11 +17,11 @@ from sklearn.isotonic import isotonic_regression
 from toprank._core.points import add_rule_points, write_holds
 from toprank._core.threads import Threads
 from toprank.data.dates import days_of_values, read_date
-from toprank.errors import InputError
+from toprank.errors import InputError, Invariant, check_invariants
 from toprank.explain.conditions import Condition, Way
 from toprank.metrics import BeforeAfter
 from toprank.metrics.checks import is_real
-from toprank.rankers.points.card import Card, Rule, Shape, require
+from toprank.rankers.points.card import Card, Shape, bins_of
 from toprank.rankers.points.card_text import points_text
 from toprank.rankers.points.shapes import prior_ridge, refit
 from toprank.tree.bin_mapper import as_block, row_blocks
@@ -168,7 +168,7 @@ class Flags:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "flags", tuple(self.flags))
-        require(self._rules(), DAMAGED)
+        check_invariants(self._invariants(), DAMAGED)
 
     def __len__(self) -> int:
         return len(self.flags)
@@ -189,7 +189,7 @@ class Flags:
         """Number of red flags and of corrections, in words: 3 red flags, 9 corrections."""
         return flags_text(len(self), sum(flag.is_correction for flag in self))
 
-    def _rules(self) -> Iterator[Rule]:
+    def _invariants(self) -> Iterator[Invariant]:
         """Whether each invariant holds, and its text."""
         for place, flag in enumerate(self.flags):
             features = [condition.feature for condition in flag.conditions]
@@ -265,13 +265,13 @@ class Flags:
         sizes += [arrays[name].shape == (n_conditions, *([4] if name == "bits" else [])) for name in PER_CONDITION]
         if not all(sizes) or at.shape != (n_flags + 1,):
             raise InputError(DAMAGED.format("all arrays have one entry per rule or condition"))
-        rules: list[Rule] = [
+        invariants: list[Invariant] = [
             (bool(at[0] == 0 and at[-1] == n_conditions and np.all(at[1:] > at[:-1])), "every rule has conditions"),
             (bool(np.all((arrays["feature"] >= 0) & (arrays["feature"] < len(columns)))), "rules ask for columns"),
             (bool(np.all(arrays["missing"] <= 1)), "a missing value meets a condition or not"),
             (not np.isnan(np.concatenate((arrays["low"], arrays["high"]))).any(), "bounds are numbers"),
         ]
-        require(rules, DAMAGED)
+        check_invariants(invariants, DAMAGED)
         conditions = [_condition_from(arrays, place, columns) for place in range(n_conditions)]
         starts = at.tolist()
         flags = []
@@ -441,8 +441,8 @@ def refitted(
     group_of, priors, ridges, ids = [], [], [], []
     for shape in card.shapes:
         distinct, which = np.unique(np.append(shape.points, shape.missing), return_inverse=True)
-        numbered = replace(shape, points=which[:-1].astype(np.float64), missing=float(which[-1]), ends=np.zeros(0))
-        group_of.append(Card((numbered,)).contributions(matrix)[:, shape.feature].astype(np.int64))
+        bins = bins_of(matrix[:, shape.feature], shape.edges, shape.n_bins, shape.is_categorical)
+        group_of.append(which[bins])
         priors.append(distinct / card.scale)
         ridges.append(prior_ridge(shape.is_categorical, len(shape.points)))
         ids.append(which)

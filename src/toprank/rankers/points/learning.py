@@ -53,7 +53,7 @@ class Limits:
 
 
 @dataclass(frozen=True, eq=False)
-class Lesson:
+class LearningCases:
     """Cases to learn from.
 
     Attributes
@@ -75,7 +75,7 @@ class Lesson:
     groups: np.ndarray | None = None
 
     @classmethod
-    def from_cases(cls, data: Cases, rows: np.ndarray, weight: np.ndarray) -> Lesson:
+    def from_cases(cls, data: Cases, rows: np.ndarray, weight: np.ndarray) -> LearningCases:
         """Distinct cases among some rows, in an order that does not depend on that of the table.
 
         Weights of equal cases of a group are added up: weight 2 is the row twice.
@@ -91,11 +91,11 @@ class Lesson:
     def __len__(self) -> int:
         return len(self.X)
 
-    def take(self, rows: np.ndarray) -> Lesson:
+    def take(self, rows: np.ndarray) -> LearningCases:
         """Some of the cases."""
         groups = None if self.groups is None else self.groups[rows]
         parts = (self.X[rows], self.is_positive[rows], self.weight[rows], self.own_weight[rows])
-        return Lesson(*parts, self.columns, groups)
+        return LearningCases(*parts, self.columns, groups)
 
     def cases(self) -> Cases:
         """The cases as training data."""
@@ -115,7 +115,7 @@ class Learned:
 
 
 def learn(
-    lesson: Lesson, target: np.ndarray, limits: Limits, direction: np.ndarray, seed: int, threads: Threads
+    lesson: LearningCases, target: np.ndarray, limits: Limits, direction: np.ndarray, seed: int, threads: Threads
 ) -> Learned:
     """Learn rules and a card from cases and their soft targets, float64 (n,)."""
     weight = balanced_weights(lesson.is_positive, lesson.weight)  # bins are narrow where rare positives are
@@ -131,8 +131,8 @@ class RuleLearner:
     """One table, and the steps of learning from it."""
 
     def __init__(
-        self, table: BinTable, lesson: Lesson, target: np.ndarray, limits: Limits, direction: np.ndarray, seed: int,
-        threads: Threads,
+        self, table: BinTable, lesson: LearningCases, target: np.ndarray, limits: Limits, direction: np.ndarray,
+        seed: int, threads: Threads,
     ):  # fmt: skip
         self._table, self._lesson, self._target, self._limits = table, lesson, target, limits
         self._direction, self._seed, self._threads = direction, seed, threads
@@ -260,12 +260,12 @@ class Teacher:
         self._estimator, self._is_categorical = estimator, is_categorical
 
     def predictions(
-        self, lesson: Lesson, tasks: Sequence[tuple[np.ndarray, list[np.ndarray]]], threads: Threads
+        self, lesson: LearningCases, tasks: Sequence[tuple[np.ndarray, list[np.ndarray]]], threads: Threads
     ) -> list[list[np.ndarray]]:
         """For each task fit on some rows and predict others; return the rates of each set of rows."""
         return threads.run(lambda task: self._predict(lesson, *task), list(tasks))
 
-    def _predict(self, lesson: Lesson, inside: np.ndarray, others: list[np.ndarray]) -> list[np.ndarray]:
+    def _predict(self, lesson: LearningCases, inside: np.ndarray, others: list[np.ndarray]) -> list[np.ndarray]:
         is_positive, weight = lesson.is_positive[inside], lesson.weight[inside]
         if is_positive.all() or not is_positive.any():
             return [np.full(len(rows), float(is_positive[0])) for rows in others]
@@ -304,7 +304,7 @@ def _positive_rates(model: Any, X: np.ndarray) -> np.ndarray:
 
 
 def soft_targets(
-    lesson: Lesson, teacher: Teacher, folds: Sequence[Fold], random_state: Any, threads: Threads
+    lesson: LearningCases, teacher: Teacher, folds: Sequence[Fold], random_state: Any, threads: Threads
 ) -> tuple[np.ndarray, list[np.ndarray]]:
     """Soft targets for the model of all cases, and for the model of each fold, NaN in its held-out rows.
 
@@ -323,7 +323,7 @@ def soft_targets(
     return _alone(lesson, teacher, random_state, threads), of_folds
 
 
-def _alone(lesson: Lesson, teacher: Teacher, random_state: Any, threads: Threads) -> np.ndarray:
+def _alone(lesson: LearningCases, teacher: Teacher, random_state: Any, threads: Threads) -> np.ndarray:
     """Soft targets by folds of their own; the outcomes if a class is too small for folds."""
     folds = held_out_folds(lesson.cases(), TEACHER_FOLDS, random_state, len(lesson))
     rate = np.full(len(lesson), np.nan)
@@ -333,7 +333,7 @@ def _alone(lesson: Lesson, teacher: Teacher, random_state: Any, threads: Threads
     return _mixed(lesson, rate)
 
 
-def _mixed(lesson: Lesson, rate: np.ndarray) -> np.ndarray:
+def _mixed(lesson: LearningCases, rate: np.ndarray) -> np.ndarray:
     """Outcomes mixed with a teacher's rates where there are any."""
     own = lesson.is_positive.astype(np.float64)
     return np.where(np.isnan(rate), own, own + TEACHER_SHARE * (rate - own))

@@ -110,7 +110,7 @@ def rate_lines(rates: HitRates, width: int = 100) -> list[str]:
     rows = [
         ("score", [number_text(score) for score in scores.tolist()]),
         (title, [rate_text(rate, rates.is_for_new_cases) for rate in rates.at(found).tolist()]),
-        ("cases with this score or more", [share_text(each) for each in share.tolist()]),
+        ("cases with this score or more", [share_of_cases_text(each) for each in share.tolist()]),
     ]
     room = max(len(title) for title, _ in rows)
     size = max(len(cell) for _, cells in rows for cell in cells)
@@ -156,10 +156,10 @@ def rate_text(rate: float, is_for_new_cases: bool = True) -> str:
     >>> rate_text(0.0634), rate_text(0.48), rate_text(0.0002), rate_text(0.999), rate_text(0.0)
     ('6.3 %', '48.0 %', '< 0.1 %', '> 99 %', '0.0 %')
     """
-    return hit_rate_text(rate, share_text, is_for_new_cases=is_for_new_cases)
+    return hit_rate_text(rate, share_of_cases_text, is_for_new_cases=is_for_new_cases)
 
 
-def share_text(share: float) -> str:
+def share_of_cases_text(share: float) -> str:
     """Return a share of the cases in percent with one decimal; all cases are 100 %."""
     if 0 < share < 0.0005:
         return "< 0.1 %"
@@ -169,14 +169,14 @@ def share_text(share: float) -> str:
 def cutoff_text(model: Any, detail: Detail = SHORT) -> str:
     """Return from which score cases are flagged, and how many hits to expect among them."""
     cutoff = model.cutoff_
-    base = f"{share_text(model.n_positives_ / model.n_cases_)} overall"
+    base = f"{share_of_cases_text(model.n_positives_ / model.n_cases_)} overall"
     if cutoff.is_for_new_cases:
         hits = f"expect {rate_text(cutoff.hit_rate)} hits among them, {base}"
     else:
-        hits = f"in training {share_text(cutoff.training_rate)} were hits, {base}"
+        hits = f"in training {share_of_cases_text(cutoff.training_rate)} were hits, {base}"
         if not math.isclose(cutoff.training_rate, model.n_positives_ / model.n_cases_):
             hits += "; expect fewer"
-    share = share_text(cutoff.n_above / model.n_cases_)
+    share = share_of_cases_text(cutoff.n_above / model.n_cases_)
     return f"Flagged: a score of {detail.number(cutoff.threshold)} or more, {share} of cases; {hits}."
 
 
@@ -226,7 +226,7 @@ def flag_lines(flags: Flags, has_rates: bool, *, exact: bool = False) -> list[st
             lines.append(f"{'':{room + 7}}{CORRECTIONS.format(flag.inside + 1)}")
         indent = "" if flag.inside == TOP else "  "
         texts = condition_texts(own_conditions(flags, flag), exact=exact)
-        shown = [joined(texts)] if exact else rule_lines(texts, left - len(indent))
+        shown = [joined(texts)] if exact else wrapped_conditions(texts, left - len(indent))
         first, *rest = [indent + line for line in shown]
         lines.append(f"{place + 1:>2}  {value:>{room}}   {first:{left}}{_right(row, sizes)}")
         lines += [f"{'':{room + 7}}{line}" for line in rest]
@@ -238,12 +238,12 @@ def own_conditions(flags: Flags, flag: Flag) -> tuple[Condition, ...]:
     return flag.conditions if flag.inside == TOP else flag.beside(flags[flag.inside])
 
 
-def rule_lines(conditions: Sequence[str], width: int) -> list[str]:
+def wrapped_conditions(conditions: Sequence[str], width: int) -> list[str]:
     """Return the conditions of a rule in lines that end between them; inside only where one is too long for a line.
 
     Examples
     --------
-    >>> rule_lines(["sector is bar, book shop or night club", "-3 < margin <= 5"], 24)
+    >>> wrapped_conditions(["sector is bar, book shop or night club", "-3 < margin <= 5"], 24)
     ['sector is bar, book shop', 'or night club;', '-3 < margin <= 5']
     """
     return wrapped(joined([_glued(text, width) for text in conditions]), width)
@@ -359,7 +359,7 @@ def group_lines(groups: Sequence[tuple[str, list[str]]]) -> list[str]:
     room = max((len(points) for points, _ in groups), default=0)
     lines = [GROUPS] if groups else []
     for place, (points, conditions) in enumerate(groups):
-        first, *rest = rule_lines(conditions, WIDTH - room - 5)
+        first, *rest = wrapped_conditions(conditions, WIDTH - room - 5)
         if len(lines) + len(rest) >= GROUP_LINES:
             return [*lines, f"  and {plural(len(groups) - place, 'more group', 'more groups')}"]
         lines += [f"  {points:>{room}}   {first}", *(f"{'':{room + 5}}{line}" for line in rest)]

@@ -30,7 +30,7 @@ from toprank.rankers.points.additive import Rows, Term, make_terms
 from toprank.rankers.points.card import Card
 from toprank.rankers.points.card_text import FULL_TEXT, card_columns
 from toprank.rankers.points.card_tree import CardTree
-from toprank.rankers.points.pages import OVERVIEW_LINES, START, card_overview
+from toprank.rankers.points.pages import OVERVIEW_LINES, START, card_overview, card_page
 from toprank.rankers.unseen import Fold, HeldOut, Unseen, by_folds, held_out_folds
 from toprank.rankers.validation import check_finite
 from toprank.words.counts import plural
@@ -50,6 +50,9 @@ LEAST_DIFFERENCE = 0.1
 
 PAYS = 0.5
 """More than a plain card pays if its mean gain in average precision is above this many standard errors."""
+
+SPREAD_ROWS = 20_000
+"""Training rows, drawn at random, over which the spread of points is taken."""
 
 POINTS_CONSTRAINTS: dict[str, list[Any]] = {
     **RANKER_CONSTRAINTS,
@@ -161,8 +164,8 @@ class PointsRanker(Ranker):
         """What sets the candidates apart, as columns of `cv_results_`."""
 
     @abstractmethod
-    def _choose(self, precision: np.ndarray) -> int:
-        """Position of the best candidate, by its average precision in each fold, float64 (n_folds, n_candidates)."""
+    def _plain_candidates(self, n_candidates: int) -> np.ndarray:
+        """Positions of the candidates that are plain cards, int64."""
 
     @abstractmethod
     def _keep(self, chosen: Any, name: Mapping[str, Any]) -> None:
@@ -209,6 +212,12 @@ class PointsRanker(Ranker):
             others = np.delete(precision, i, axis=0) if len(folds) > 1 else precision
             parts.append(HeldOut.from_fold(data, fold, own[self._choose(others)].decision_function))
         return self._choose(precision), Unseen(parts, by_folds(len(parts)))
+
+    def _choose(self, precision: np.ndarray) -> int:
+        """The best candidate, or the best plain card if more does not pay; `precision` is (n_folds, n_candidates)."""
+        mean, plain = precision.mean(axis=0), self._plain_candidates(precision.shape[1])
+        card, best = int(plain[np.argmax(mean[plain])]), int(np.argmax(mean))
+        return best if pays(precision[:, best] - precision[:, card]) else card
 
     # --- scoring and explaining ---------------------------------------------------------------------------------
 
@@ -278,9 +287,21 @@ class PointsRanker(Ranker):
         """Columns of the card, those with the largest spread of points first."""
         return sorted(self.card_.features.tolist(), key=lambda f: (-self.spread_[f], f))
 
-    @abstractmethod
+    def to_text(self, *, exact: bool = False, width: int = 100) -> str:
+        """Return the model as text: what scores mean, then small tables of points, largest spread first.
+
+        Parameters
+        ----------
+        exact : bool, default False
+            Numbers with all their digits, every category, and columns that hardly count.
+        width : int, default 100
+        """
+        check_is_fitted(self)
+        return self._page(exact=exact, width=width)
+
     def _page(self, *, exact: bool = False, width: int = 100, full_text: str = FULL_TEXT) -> str:
         """The model as text; `full_text` is how to get the exact text, which a shortened page names."""
+        return card_page(self, self._start_text, exact, width, full_text=full_text)
 
     def _overview(self, page_text: str, full_text: str) -> str:
         """The page, or its beginning if it is long; the texts say how to get the page, and that with all digits."""
@@ -338,10 +359,6 @@ def _with_parts(step: Step, correction: float) -> Step:
     parts = (step.contribution - correction, correction)
     on_card, of_group = (f"{each:+z.2f}".removesuffix(".00") for each in parts)
     return replace(step, text=f"{step.text} (card {on_card}, {OF_GROUP} {of_group})")
-
-
-SPREAD_ROWS = 20_000
-"""Training rows, drawn at random, over which the spread of points is taken."""
 
 
 def checked_numbers(array: np.ndarray, shape: tuple[int, ...], name: str) -> np.ndarray:

@@ -14,7 +14,6 @@ from sklearn.utils.validation import check_is_fitted
 
 from toprank._compat import HasMethods, Interval, StrOptions
 from toprank._core.threads import Threads, resolve_n_jobs
-from toprank.budget import alerts_of_budget
 from toprank.data.cases import Cases, sample_cases
 from toprank.data.encoding import original_values
 from toprank.data.frames import make_frame
@@ -32,7 +31,7 @@ from toprank.rankers.growth import CV
 from toprank.rankers.points.card import Card
 from toprank.rankers.points.card_text import FULL_TEXT, points_text
 from toprank.rankers.points.flags import TOP, Change, Flag, Flags, joined, refitted, written_conditions
-from toprank.rankers.points.learning import Learned, Lesson, Limits, Teacher, learn, soft_targets
+from toprank.rankers.points.learning import Learned, LearningCases, Limits, Teacher, learn, soft_targets
 from toprank.rankers.points.pages import flags_page
 from toprank.rankers.points.points_ranker import PointsExplanation
 from toprank.rankers.points.rule_search import LEAST_ROWS
@@ -192,15 +191,15 @@ class RedFlags(Ranker):
         found = read_directions(self.monotonic_cst, data.columns, data.is_categorical, "RedFlags")
         return np.zeros(len(data.columns), np.int8) if found is None else found
 
-    def _lesson(self, data: Cases) -> Lesson:
+    def _lesson(self, data: Cases) -> LearningCases:
         """The cases to learn from: distinct ones, unless given folds refer to rows of the table."""
         if self.cv is None or isinstance(self.cv, int | np.integer):
-            return Lesson.from_cases(data, *sample_cases(data.is_positive, data.weight, SEARCH_ROWS))
+            return LearningCases.from_cases(data, *sample_cases(data.is_positive, data.weight, SEARCH_ROWS))
         weight = data.all_weights
-        return Lesson(data.X, data.is_positive, weight, weight, data.columns, data.groups)
+        return LearningCases(data.X, data.is_positive, weight, weight, data.columns, data.groups)
 
     def _targets(
-        self, lesson: Lesson, folds: list[Fold], is_categorical: np.ndarray, threads: Threads
+        self, lesson: LearningCases, folds: list[Fold], is_categorical: np.ndarray, threads: Threads
     ) -> tuple[np.ndarray, list[np.ndarray]]:
         """Soft targets for all cases and for each fold."""
         if self.teacher is None:
@@ -253,15 +252,9 @@ class RedFlags(Ranker):
 
         Rules that no longer raise the score are dropped, with those inside them.
         """
-        unscaled = FlagsAndCard(
-            Flags(tuple(Flag(conditions, 1.0) for conditions in self._conditions(learned)), len(self.columns_)),
-            Card(tuple(
-                each.to_shape(learned.table, np.arange(len(each.values), dtype=np.float64)) for each in learned.grouped
-            )),
-        )  # fmt: skip
-        holds = list(unscaled.flags.holds(data.X).T)
-        groups = unscaled.card.contributions(data.X)
-        group_of = [groups[:, each.feature].astype(np.int64) for each in learned.grouped]
+        flags = Flags(tuple(Flag(conditions, 1.0) for conditions in self._conditions(learned)), len(self.columns_))
+        holds = list(flags.holds(data.X).T)
+        group_of = [each.group_of(learned.table, data.X) for each in learned.grouped]
         weight = data.all_weights
         priors, ridges = [each.values for each in learned.grouped], [each.ridge for each in learned.grouped]
         target, rules = data.is_positive.astype(np.float64), list(learned.rules)
@@ -482,7 +475,7 @@ class RedFlags(Ranker):
             score = other._score_rows(matrix, threads)
             unseen = None if is_seen else Unseen([HeldOut(score, is_positive, np.ones(len(score)))], JUDGED)
             other._set_cutoff(judged_on, threads, unseen)
-            k = alerts_of_budget(self.budget_, self.cutoff_, self.n_cases_, len(matrix))
+            k = self._budget_in(len(matrix))
             judged = BeforeAfter.from_scores(is_positive, self._score_rows(matrix, threads), score, k)
         if is_seen:
             warn_caller(

@@ -7,15 +7,12 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from sklearn.utils.validation import check_is_fitted
 
 from toprank._core.threads import Threads
 from toprank.data.binned_cases import BinnedCases
 from toprank.rankers.points.additive import AdditiveModel, Rows, Term, fit_additive
 from toprank.rankers.points.card import Card
-from toprank.rankers.points.card_text import FULL_TEXT
-from toprank.rankers.points.pages import card_page
-from toprank.rankers.points.points_ranker import POINTS_CONSTRAINTS, PointsRanker, pays
+from toprank.rankers.points.points_ranker import POINTS_CONSTRAINTS, PointsRanker
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -117,12 +114,8 @@ class Scorecard(PointsRanker):
             return {"alpha": names}
         return {"alpha": np.append(names, names), "fine_tuned": np.repeat([1.0, 0.0], len(names))}
 
-    def _choose(self, precision: np.ndarray) -> int:
-        """The best candidate; the best one without fine-tuning if that does not pay."""
-        mean = precision.mean(axis=0)
-        n_tuned = len(mean) // 2 if self.fine_tune else 0
-        plain, best = n_tuned + int(np.argmax(mean[n_tuned:])), int(np.argmax(mean))
-        return best if pays(precision[:, best] - precision[:, plain]) else plain
+    def _plain_candidates(self, n_candidates: int) -> np.ndarray:
+        return np.arange(n_candidates // 2 if self.fine_tune else 0, n_candidates)
 
     def _keep(self, chosen: Any, name: Mapping[str, Any]) -> None:
         self.card_, self.alpha_, self.is_fine_tuned_ = chosen, float(name["alpha"]), bool(name.get("fine_tuned", False))
@@ -134,28 +127,13 @@ class Scorecard(PointsRanker):
         super()._from_arrays(arrays)
         self.is_fine_tuned_ = bool(arrays.get("fine_tuned", np.array(False)).any())
 
-    # --- scoring and text ---------------------------------------------------------------------------------------
+    # --- scoring ---------------------------------------------------------------------------------------
 
     def _score_rows(self, matrix: np.ndarray, threads: Threads) -> np.ndarray:
         return self.card_.decision_function(matrix, threads)
 
     def _points_of(self, matrix: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         return np.full(len(matrix), self.card_.base), self.card_.contributions(matrix)
-
-    def to_text(self, *, exact: bool = False, width: int = 100) -> str:
-        """Return the model as text: what scores mean, then small tables of points, largest spread first.
-
-        Parameters
-        ----------
-        exact : bool, default False
-            Numbers with all their digits, every category, and columns that hardly count.
-        width : int, default 100
-        """
-        check_is_fitted(self)
-        return self._page(exact=exact, width=width)
-
-    def _page(self, *, exact: bool = False, width: int = 100, full_text: str = FULL_TEXT) -> str:
-        return card_page(self, self._start_text, exact, width, full_text=full_text)
 
 
 def fits_by_alpha(

@@ -18,8 +18,8 @@ from toprank.rankers.points.additive import Rows, Term
 from toprank.rankers.points.card_text import FULL_TEXT, points_text
 from toprank.rankers.points.card_tree import CardTree, Grower
 from toprank.rankers.points.flags import joined
-from toprank.rankers.points.pages import START, card_page, condition_texts, rule_lines
-from toprank.rankers.points.points_ranker import POINTS_CONSTRAINTS, USUAL_ALPHA, PointsRanker, pays
+from toprank.rankers.points.pages import START, card_page, condition_texts, wrapped_conditions
+from toprank.rankers.points.points_ranker import POINTS_CONSTRAINTS, USUAL_ALPHA, PointsRanker
 from toprank.rankers.points.scorecard import fits_by_alpha
 from toprank.words.counts import plural
 from toprank.words.wording import EXACT, SHORT
@@ -117,11 +117,8 @@ class ScorecardTree(PointsRanker):
         depths = np.append(np.zeros(len(alphas)), np.arange(1.0, self.max_depth + 1))
         return {"alpha": np.append(alphas, np.full(self.max_depth, grown_alpha(alphas))), "depth": depths}
 
-    def _choose(self, precision: np.ndarray) -> int:
-        """The best candidate; the best card if no tree is better by more than chance."""
-        mean = precision.mean(axis=0)
-        card, best = int(np.argmax(mean[: len(mean) - self.max_depth])), int(np.argmax(mean))
-        return best if pays(precision[:, best] - precision[:, card]) else card
+    def _plain_candidates(self, n_candidates: int) -> np.ndarray:
+        return np.arange(n_candidates - self.max_depth)
 
     def _keep(self, chosen: Any, name: Mapping[str, Any]) -> None:
         self.card_tree_, self.card_, self.alpha_ = chosen, chosen.card, float(name["alpha"])
@@ -154,27 +151,15 @@ class ScorecardTree(PointsRanker):
         names = self._leaf_names()
         return [names[leaf] for leaf in self.card_tree_.apply(matrix).tolist()] if names else []
 
-    def to_text(self, *, exact: bool = False, width: int = 100) -> str:
-        """Return the card as text, and below it the points that each leaf adds.
-
-        Parameters
-        ----------
-        exact : bool, default False
-            Numbers with all their digits, and every category.
-        width : int, default 100
-        """
-        check_is_fitted(self)
-        return self._page(exact=exact, width=width)
-
     def _page(self, *, exact: bool = False, width: int = 100, full_text: str = FULL_TEXT) -> str:
         if self.n_leaves_ == 1:
-            return card_page(self, self._start_text, exact, width, full_text=full_text)
+            return super()._page(exact=exact, width=width, full_text=full_text)
         detail, groups, corrections = EXACT if exact else SHORT, [], self.card_tree_.corrections
         for leaf, correction in enumerate(corrections):
             texts = condition_texts(self.card_tree_.conditions(leaf, self.columns_), exact=exact)
             texts[0] = f"Cases where {texts[0]}"
             texts[-1] += f": {points_text(correction.base, detail)}{', and' if len(correction) else ''}"
-            first, *rest = [joined(texts)] if exact else rule_lines(texts, width - 2)
+            first, *rest = [joined(texts)] if exact else wrapped_conditions(texts, width - 2)
             lines = [first, *(f"  {line}" for line in rest)]
             if len(correction):
                 lines.append(correction.to_text(self.columns_, exact=exact, width=width, indent="  "))

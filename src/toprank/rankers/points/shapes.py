@@ -19,7 +19,7 @@ from toprank._core.shapes import (
     rates_of,
 )
 from toprank._core.threads import Threads
-from toprank.rankers.points.card import Shape
+from toprank.rankers.points.card import Shape, bins_of
 from toprank.rankers.points.rule_search import BinTable
 
 N_BAGS = 5
@@ -70,6 +70,11 @@ class Grouped:
     values: np.ndarray
     cases: np.ndarray
     ridge: float
+
+    def group_of(self, table: BinTable, X: np.ndarray) -> np.ndarray:
+        """The group of each row, int64 (n,); the table has the bins."""
+        f = self.feature
+        return self.group[bins_of(X[:, f], table.edges[f], len(self.group) - 1, bool(table.is_categorical[f]))]
 
     def usual_points(self, points: np.ndarray) -> float:
         """The points that most cases have, of the points of each group."""

@@ -64,7 +64,7 @@ class Stages:
     @classmethod
     def from_arrays(cls, arrays: Mapping[str, np.ndarray], tree: Tree) -> Stages:
         """Stages from arrays made by `to_arrays`, for their tree; ValueError if they do not match it."""
-        if set(arrays) != {f.name for f in fields(cls)} or not all(_rules(arrays, tree)):
+        if set(arrays) != {f.name for f in fields(cls)} or not all(_invariants(arrays, tree)):
             raise InputError("The model's stages do not fit its tree.")
         node, depth, key, rate = (arrays[name] for name in ("node", "depth", "key", "rate"))
         return cls(node, depth, key, int(arrays["n_stages"]), rate)
@@ -123,8 +123,8 @@ class Stages:
         return (n_leaves - position[:, self.key]) / n_leaves, n_leaves[:, 0]
 
 
-def _rules(arrays: Mapping[str, np.ndarray], tree: Tree) -> Iterator[bool | np.bool]:
-    """Whether each invariant of stages in a file holds; a rule may rely on the rules before it."""
+def _invariants(arrays: Mapping[str, np.ndarray], tree: Tree) -> Iterator[bool | np.bool]:
+    """Whether each invariant of stages in a file holds; one may rely on those before it."""
     node, depth, key, rate, n_stages = (arrays[name] for name in ("node", "depth", "key", "rate", "n_stages"))
     yield n_stages.shape == () and n_stages.dtype.kind in "iu" and 1 <= int(n_stages) <= MAX_STAGES
     yield all(array.dtype == NODE and array.shape == node.shape for array in (node, depth, key))
