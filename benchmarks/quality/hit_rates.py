@@ -30,8 +30,8 @@ from sklearn.model_selection import train_test_split
 import toprank
 from tables import DEVELOPMENT, HELD_OUT, load_table
 
-RANKERS = ("RedFlags", "Scorecard", "ScorecardTree", "SGBAP", "ExtraTrees", "StackedRanker", "GammaKNN", "MetaAP", "TreeRank",
-           "RankingTree", "MetaAPForest", "TreeRankForest", "TreeRankBoost", "TAOTree", "CostTree",
+RANKERS = ("RedFlags", "Scorecard", "ScorecardTree", "SGBAP", "ExtraTrees", "StackedRanker", "GammaKNN", "MetaAP",
+           "TreeRank", "RankingTree", "MetaAPForest", "TreeRankForest", "TreeRankBoost", "TAOTree", "CostTree",
            "CostOptimalCurve")  # fmt: skip
 SHARES = (0.01, 0.05)
 RULES = 3
