@@ -99,6 +99,18 @@ def test_one_value_of_a_large_column_decides():
     assert learn_date_form([*texts, "28/02/2024"]) == DateForm("dmy", False)
 
 
+@pytest.mark.parametrize("n_others", [100, 121])
+def test_the_order_of_the_rows_does_not_decide_what_a_column_holds(n_others):
+    texts = [f"{1900 + i // 300}-{i // 28 % 12 + 1:02d}-{i % 28 + 1:02d}" for i in range(1_200 - n_others)]
+    others = [f"unknown {i}" for i in range(n_others)]
+    spread = texts.copy()
+    for place, text in enumerate(others):
+        spread.insert(6 * place * (120 // n_others + 1), text)  # a sample of every sixth text finds many others
+    expected = DateForm("ymd", False) if n_others <= 120 else None
+    for order in (texts + others, others + texts, spread):
+        assert learn_date_form(order) == expected
+
+
 FRAMES = {
     "pandas": lambda m: pd.DataFrame({"d": pd.to_datetime(pd.Series(m))}),
     "pandas objects": lambda m: pd.DataFrame({"d": pd.Series(m, dtype=object)}),

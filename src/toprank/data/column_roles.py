@@ -39,8 +39,8 @@ MAX_CATEGORIES = 254
 MIN_ROWS = 50
 """Smallest number of rows for leaving out a column."""
 
-TEXT_SAMPLE = 1_000
-"""Distinct values used to recognise free text, and rows checked first for repeated numbers."""
+ROWS_CHECKED = 1_000
+"""Rows checked first for repeated numbers."""
 
 MIN_WORDS, MIN_DISTINCT_SHARE = 4, 0.5
 """Free text has this many words on average, and at least this share of distinct values."""
@@ -198,7 +198,7 @@ def _numbers_left_out(table: Table, judged: set[int]) -> dict[int, str]:
     positions = [i for i in sorted(judged) if table.is_numeric(i)]
     if not positions:
         return {}
-    head = table.head(positions, TEXT_SAMPLE).astype(np.float64)
+    head = table.head(positions, ROWS_CHECKED).astype(np.float64)
     with np.errstate(invalid="ignore"):
         same = np.all((head == head[0]) | np.isnan(head) & np.isnan(head[0]), axis=0)
         whole = np.all(head == np.floor(head), axis=0)
@@ -245,11 +245,10 @@ def _text_left_out(texts: Sequence[Any], n_known: int, n_missing: int) -> str | 
         return CONSTANT if texts else EMPTY
     if n_known < MIN_ROWS or not all(isinstance(text, str) for text in texts):
         return None
-    sample = texts[:: max(1, len(texts) // TEXT_SAMPLE)]
-    if len(texts) >= MIN_DISTINCT_SHARE * n_known:
-        words = sum(len(text.split()) for text in sample) / len(sample)
-        if words >= MIN_WORDS:
-            return FREE_TEXT
+    if len(texts) >= MIN_DISTINCT_SHARE * n_known and sum(len(text.split()) for text in texts) >= MIN_WORDS * len(
+        texts
+    ):
+        return FREE_TEXT
     return IDENTIFIER if len(texts) >= NEARLY_ALL * n_known else None
 
 

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import narwhals as nw
 import numpy as np
 
-from toprank.data.number_text import NEARLY_ALL, SAMPLE
+from toprank.data.number_text import NEARLY_ALL
 from toprank.tree.columns import MILLISECONDS
 
 TIME = (
@@ -106,28 +106,33 @@ def learn_date_form(distinct: Sequence[str], read: Callable[[str], np.ndarray] |
     >>> learn_date_form(["03/04/2024", "12/31/2024"]), learn_date_form(["03/04/2024"])
     (DateForm(form='mdy', is_ambiguous=False), DateForm(form='dmy', is_ambiguous=True))
     """
-    forms = tuple(ORDERS)
-    if len(distinct) > 2 * SAMPLE:
-        sample = distinct[:: len(distinct) // SAMPLE]
-        found = _learn(sample, forms, lambda form: read_dates(sample, form))
-        if found is None:
-            return None
-        forms = ("ymd",) if found.form == "ymd" else ("dmy", "mdy")
-    return _learn(distinct, forms, read or (lambda form: read_dates(distinct, form)))
+    read = read or (lambda form: read_dates(distinct, form))
+    n_known = sum(bool(text.strip()) for text in distinct)
+    if not n_known or not _may_be_dates(distinct, n_known):
+        return None
+    count = {"ymd": int(np.count_nonzero(~np.isnan(read("ymd"))))}
+    if count["ymd"] < n_known:  # the other forms read the year first, too
+        count |= {form: int(np.count_nonzero(~np.isnan(read(form)))) for form in ORDERS if form != "ymd"}
+    best = max(count, key=lambda form: count[form])  # ties go to the first: year, day, month
+    if count[best] < NEARLY_ALL * n_known:
+        return None
+    return DateForm(best, best == "dmy" and count["dmy"] == count["mdy"] > 0)
+
+
+def _may_be_dates(distinct: Sequence[str], n_known: int) -> bool:
+    """Return False if too many texts look like no date; most columns of text are ruled out by their first tenth."""
+    n_others, most_others = 0, (1 - NEARLY_ALL) * n_known + 1
+    for text in map(str.strip, distinct):
+        if text and YEAR_LAST.fullmatch(text) is None and YEAR_FIRST.fullmatch(text) is None:
+            n_others += 1
+            if n_others > most_others:
+                return False
+    return True
 
 
 def read_dates(texts: Sequence[str], form: str) -> np.ndarray:
     """Return `read_date` of each text: float64."""
     return np.array([read_date(text, form) for text in texts], np.float64)
-
-
-def _learn(distinct: Sequence[str], forms: Sequence[str], read: Callable[[str], np.ndarray]) -> DateForm | None:
-    n_known = sum(bool(text.strip()) for text in distinct)
-    count = {form: int(np.count_nonzero(~np.isnan(read(form)))) for form in forms}
-    best = max(count, key=lambda form: count[form])  # ties go to the first: year, day, month
-    if not n_known or count[best] < NEARLY_ALL * n_known:
-        return None
-    return DateForm(best, best == "dmy" and count["dmy"] == count["mdy"] > 0)
 
 
 def days_of_values(values: Sequence[Any]) -> list[float]:

@@ -24,9 +24,6 @@ FEW_DISTINCT = 20
 CODE_DIGITS, LONG_CODE_DIGITS = 4, 9
 """Digits from which plain integers are codes if all have the same length, and if they do not."""
 
-SAMPLE = 200
-"""Distinct values checked first; they rule out most columns of text."""
-
 SIGNS = "+-\u2212"
 SPACES = " \u00a0\u202f'\u2019"
 """Separators of groups of digits, besides the point or the comma."""
@@ -122,11 +119,19 @@ def learn_number_form(distinct: Sequence[str], may_be_few: bool = False) -> Numb
     >>> learn_number_form(["0.14", "2.29", "05"])
     NumberForm(form='1,234.56', unit='', zero_groups=False)
     """
-    if len(distinct) > 2 * SAMPLE:
-        step = len(distinct) // SAMPLE
-        if _learn(distinct[::step], may_be_few=True) is None:
+    known = [text.strip() for text in distinct if text.strip()]
+    found = _form_of_nearly_all(known)
+    if found is None:
+        return None
+    numbers = [text for text in known if (read := read_number(text, found.form)) is not None and read[1] == found.unit]
+    if all(PLAIN.fullmatch(text) for text in numbers):
+        lengths = sorted(len(text.partition(".")[0]) for text in numbers)
+        one_length = lengths[0] == lengths[-1] >= CODE_DIGITS
+        is_few = len(numbers) <= FEW_DISTINCT and not may_be_few
+        is_padded = any(LEADING_ZERO.fullmatch(text) for text in numbers)
+        if is_few or is_padded or one_length or lengths[len(lengths) // 2] >= LONG_CODE_DIGITS:
             return None
-    return _learn(distinct, may_be_few)
+    return found
 
 
 def commonest_form(distinct: Sequence[str]) -> tuple[NumberForm, int] | None:
@@ -139,31 +144,34 @@ def commonest_form(distinct: Sequence[str]) -> tuple[NumberForm, int] | None:
     >>> commonest_form(["12.5", "7", "3,5 EUR", "n/a"])
     (NumberForm(form='1,234.56', unit='', zero_groups=False), 2)
     """
+    return _commonest(distinct, len(distinct))
+
+
+def _form_of_nearly_all(known: Sequence[str]) -> NumberForm | None:
+    """Return the form and unit of nearly all texts, in whatever order they come; None if they have none."""
+    best = _commonest(known, math.floor((1 - NEARLY_ALL) * len(known)) + 1)  # one more, as the product may be too small
+    return None if best is None or best[1] < NEARLY_ALL * len(known) else best[0]
+
+
+def _commonest(distinct: Sequence[str], most_others: int) -> tuple[NumberForm, int] | None:
+    """Return `commonest_form`; forms are given up at more than `most_others` texts that are no numbers in them."""
     best: tuple[NumberForm, int] | None = None
     for form in NUMBER_FORMS:
-        units = Counter(read[1] for text in distinct if (read := read_number(text, form)) is not None)
-        if units:
+        units: Counter[str] = Counter()
+        n_others = 0
+        for text in distinct:
+            read = read_number(text, form)
+            if read is not None:
+                units[read[1]] += 1
+                continue
+            n_others += 1
+            if n_others > most_others:
+                break
+        if n_others <= most_others and units:
             unit, n = units.most_common(1)[0]
             if best is None or n > best[1]:
                 best = NumberForm(form, unit), n
     return best
-
-
-def _learn(distinct: Sequence[str], may_be_few: bool = False) -> NumberForm | None:
-    known = [text.strip() for text in distinct if text.strip()]
-    best = commonest_form(known)
-    if best is None or best[1] < NEARLY_ALL * len(known):
-        return None
-    found = best[0]
-    numbers = [text for text in known if (read := read_number(text, found.form)) is not None and read[1] == found.unit]
-    if all(PLAIN.fullmatch(text) for text in numbers):
-        lengths = sorted(len(text.partition(".")[0]) for text in numbers)
-        one_length = lengths[0] == lengths[-1] >= CODE_DIGITS
-        is_few = len(numbers) <= FEW_DISTINCT and not may_be_few
-        is_padded = any(LEADING_ZERO.fullmatch(text) for text in numbers)
-        if is_few or is_padded or one_length or lengths[len(lengths) // 2] >= LONG_CODE_DIGITS:
-            return None
-    return found
 
 
 def numbers_of(distinct: Sequence[str], found: NumberForm) -> list[float]:
