@@ -37,7 +37,7 @@ def fitted(tmp_path_factory):
 
 def test_fit_notes_what_is_left_out_and_what_is_read(fitted):
     _, done = fitted
-    assert "3 columns of X are left out: 'case_id' (identifier); 'remark' (free text); 'version' (constant)" in done.err
+    assert "3 columns are left out: 'case_id' (identifier); 'remark' (free text); 'version' (constant)" in done.err
     assert "--set keep_columns=NAME" in done.err
     assert "'opened' (date, day first), 'amount' (number written as text (EUR): '0.50 EUR' = 0.5)" in done.err
 

@@ -224,7 +224,7 @@ def test_fit_notes_what_looks_like_a_mistake(tmp_path):
     history = write_cases(tmp_path / "h.csv", lines=lines)
     done = run("fit", history, "--label", "fraud", *QUICK_FLAGS, "--positive", "0", "-o", tmp_path / "m.toprank")
     assert done.code == 0, done.err
-    assert "Note: 1 column of X is left out: 'case_id' (identifier). Hint: --set keep_columns=NAME" in done.err
+    assert "'case_id' (identifier). Hint: --set keep_columns=NAME" in done.err
     assert done.err.count("'case_id'") == 1
     assert "Column 'amount' is read as numbers, but 1 cell holds none, such as 'n/a'" in done.err
     assert "Read from text: 'amount' (number written as text)" in done.err

@@ -384,7 +384,7 @@ def _numbers_of(values: polars.Series, column: Column, file: str) -> polars.Seri
     best = commonest_form(texts.unique().to_list())
     if best is not None and 2 * best[1] > texts.n_unique():
         is_text[is_text] = ~np.isnan(numbers_of(texts.to_list(), best[0]))
-        row, form = int(np.argmax(is_text)), f"{best[0].form} {best[0].unit}".rstrip()
+        row, form = int(np.argmax(is_text)), best[0].as_written
         raise InputError(
             f"{start} numbers written as {form} in {file}: {values[row]!r} in {row_text(row)}. Hint: write them with a "
             "decimal point and without a unit."

@@ -14,6 +14,8 @@ from itertools import pairwise
 from typing import NamedTuple
 
 from toprank.tree.columns import NUMBER_FORMS, Column
+from toprank.words.counts import plural
+from toprank.words.visible import quoted
 
 NEARLY_ALL = 0.9
 """Share of a column's distinct values that must have one form."""
@@ -49,6 +51,11 @@ class NumberForm(NamedTuple):
     def from_column(cls, column: Column) -> NumberForm:
         """How a trained model reads the numbers of a column."""
         return cls(column.form, column.unit, column.zero_groups)
+
+    @property
+    def as_written(self) -> str:
+        """The format in words: 1,234.56 EUR."""
+        return f"{self.form} {self.unit}".rstrip()
 
 
 def _pattern(decimal: str, *, zero_groups: bool) -> re.Pattern[str]:
@@ -178,6 +185,47 @@ def numbers_of(distinct: Sequence[str], found: NumberForm) -> list[float]:
     """Return the number in each text, NaN if it has another form or unit."""
     read = [read_number(text, found.form, zero_groups=found.zero_groups) for text in distinct]
     return [math.nan if each is None or each[1] != found.unit else each[0] for each in read]
+
+
+def why_no_numbers(distinct: Sequence[str], counts: Sequence[int]) -> str:
+    """Return why a column that looks like numbers is none, in words; empty if it looks like names or codes.
+
+    It looks like numbers if at least half of its distinct values are numbers of one form, most of them with a unit, a
+    sign, a separator or decimals; `counts` says how many cells hold each.
+
+    Examples
+    --------
+    >>> why_no_numbers(["$5.25", "$1,200.00", "$7.10", "(55.70)"], [1, 1, 1, 2])
+    "looks like numbers, but 2 of 5 cells are not written as 1,234.56 $, such as '(55.70)'"
+    >>> why_no_numbers(["1.7k", "12.4k"], [1, 1])
+    "looks like numbers with k or M, such as '1.7k', which are not read"
+    >>> why_no_numbers(["A12", "A13"], [1, 1])
+    ''
+    """
+    texts = {text: n for text, n in zip(distinct, counts, strict=True) if text.strip()}
+    sizes = [match for text in texts if (match := MAGNITUDE.fullmatch(text.strip())) is not None]
+    if any(
+        2 * sum(read_number(size["number"], form) is not None for size in sizes) > len(texts) for form in NUMBER_FORMS
+    ):
+        return f"looks like numbers with k or M, such as {quoted(sizes[0].string)}, which are not read"
+    best = commonest_form(list(texts))
+    if best is None:
+        return ""
+    form = best[0]
+    numbers = [text for text in texts if read_number(text, form.form) is not None]
+    n_plain = sum(PLAIN.fullmatch(text.strip()) is not None for text in numbers)
+    if 2 * len(numbers) < len(texts) or 2 * n_plain >= len(numbers):
+        return ""
+    others = [text for text, value in zip(texts, numbers_of(list(texts), form), strict=True) if math.isnan(value)]
+    if not others:
+        return ""
+    example = min(others, key=lambda text: (-texts[text], text))
+    n_others, n_cells = sum(texts[text] for text in others), sum(texts.values())
+    are = "is" if n_others == 1 else "are"
+    return (
+        f"looks like numbers, but {n_others:,} of {plural(n_cells, 'cell')} {are} not written as {form.as_written}, "
+        f"such as {quoted(example)}"
+    )
 
 
 # --- bands --------------------------------------------------------------------------------------------------------
