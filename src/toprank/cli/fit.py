@@ -338,7 +338,7 @@ def report(model: Any, out: Path, judged: dict[str, Any], given: tuple[str, str]
     inside = scorecard_summary(*card) if card else ""
     alone = no_split_text(model.tree_.n_leaves, inside, getattr(model, "ccp_alpha", None)) if card else ""
     more = [*inside_facts(inside, alone), ("AP", quality), *chance_facts(judged)]
-    terminal.show(model_card(info, more, card_shares=model._card_shares))
+    terminal.show(model_card(info, more, card_shares=model._card_shares, rates=model.rates_))
     if rules and not alone:
         terminal.heading(rules_title(len(shown), model.tree_.n_leaves if card else len(rules)))
         terminal.show(rules_list(shown, width))

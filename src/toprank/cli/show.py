@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     import numpy as np
 
     from toprank.explain import ClassRule, Rule
+    from toprank.metrics import HitRates
     from toprank.tree.columns import Column
     from toprank.tree.scoring import Scoring
 
@@ -157,10 +158,12 @@ def model_card(
     *,
     is_chosen: bool = False,
     card_shares: Sequence[float] | None = None,
+    rates: HitRates | None = None,
 ) -> Group:
     """Return a fitted model in a few lines, from the contents of its file, followed by the lines of `more`.
 
-    `is_chosen`: whether a tree of a curve was chosen; `card_shares`: the result of `scorecard_shares`.
+    `is_chosen`: whether a tree of a curve was chosen; `card_shares`: the result of `scorecard_shares`; `rates`: the hit
+    rates of the model.
     """
     figures = info["figures"]
     rate = figures["n_positives"] / figures["n_cases"]
@@ -178,13 +181,13 @@ def model_card(
         ("outcome", f"looks for {classes[positive]!r}, the other is {classes[1 - positive]!r}"),
         ("columns", columns_in_words(info)),
         ("main columns", main_columns(info, card_shares) or no_columns),
-        flagged_row(info, is_chosen=is_chosen),
+        flagged_row(info, rates, is_chosen=is_chosen),
     ]
     known = [row for row in rows if row[1]]
     return Group(Text(info["class"], style="bold"), Facts([*known, *told.items(), *more]))
 
 
-def flagged_row(info: dict[str, Any], *, is_chosen: bool = False) -> tuple[str, str]:
+def flagged_row(info: dict[str, Any], rates: HitRates | None = None, *, is_chosen: bool = False) -> tuple[str, str]:
     """Return which cases `predict` flags, from the contents of a file: by a budget, or by labels of the model.
 
     The text is empty for a model whose vote is one of its facts.
@@ -193,8 +196,9 @@ def flagged_row(info: dict[str, Any], *, is_chosen: bool = False) -> tuple[str, 
 
     figures, budget = info["figures"], info["parameters"].get("budget")
     if not is_chosen and (budget is not None or not entry_of(info["class"]).labels):
-        base_rate = figures["n_positives"] / figures["n_cases"]
-        return "budget", budget_text(Cutoff.from_dict(info["cutoff"]), base_rate=base_rate).removeprefix("budget ")
+        n_cases, cutoff = figures["n_cases"], Cutoff.from_dict(info["cutoff"])
+        text = budget_text(cutoff, rates, base_rate=figures["n_positives"] / n_cases, n_cases=n_cases)
+        return "budget", text.removeprefix("budget ")
     text = ""
     if "n_fp" in figures:
         text = least_cost_text(figures["n_positives"], figures["n_fp"], figures["n_fn"])
