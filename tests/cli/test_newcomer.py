@@ -174,6 +174,8 @@ def test_a_model_that_learned_nothing_is_called_so(tmp_path):
         said = run("evaluate", tmp_path / "m.toprank", tmp_path / "h.csv", "--label", "noise").out
         if outcome == "clear":
             assert "This is hardly better than a random order" in said
+        noted = run("topk", tmp_path / "m.toprank", tmp_path / "h.csv", "--k", 5).err
+        assert ("hardly better than a random order" in noted) == is_near
         done = json.loads(run("evaluate", tmp_path / "m.toprank", tmp_path / "h.csv", "--label", "noise", "--json").out)
         assert done["is_near_chance"] == ("hardly better" in said)
     said = run("evaluate", tmp_path / "m.toprank", tmp_path / "h.csv", "--label", "clear").out

@@ -471,9 +471,14 @@ def chance_facts(judged: dict[str, Any]) -> list[tuple[str, str]]:
     """Return the line below an average precision that a random order often has."""
     if not judged["is_near_chance"]:
         return []
-    limit = three_decimals(judged["random_order_limit"])
+    return [("", near_chance_text(judged["random_order_limit"], judged["has_few_positives"]))]
+
+
+def near_chance_text(random_order_limit: float, has_few_positives: bool) -> str:
+    """Return what an average precision says that a random order often has."""
+    limit = three_decimals(random_order_limit)
     few = f"With so few positives, 5 % of random orders have more than {limit}: {TOO_FEW}"
-    return [("", few if judged["has_few_positives"] else NEAR_CHANCE)]
+    return few if has_few_positives else NEAR_CHANCE
 
 
 def share_text(interval: Any) -> str:
