@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import shlex
+import warnings
 from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -11,7 +12,7 @@ import numpy as np
 
 from toprank.cli.reading import as_numbers
 from toprank.cli.terminal import Terminal
-from toprank.data.number_text import NumberForm, commonest_form, numbers_of
+from toprank.data.number_text import NEARLY_ALL, NumberForm, commonest_form, numbers_of
 from toprank.errors import InputError
 from toprank.metrics.labels import usual_positive
 from toprank.tree.columns import NUMBER_FORMS, TEXT_FORMS
@@ -233,6 +234,38 @@ def note_constants(model: Any, features: polars.DataFrame, terminal: Terminal) -
         f"No column varies ({listed}), so every case gets the same score and nothing is ranked. Hint: the file needs "
         "columns that differ between cases."
     )
+
+
+def note_other_dates(model: Any, features: Any, file: str, terminal: Terminal) -> None:
+    """Add a note on dates that a model learned from if nearly all of a file are beyond nearly all of the training."""
+    import polars as pl
+
+    from toprank.data.encoding import CHECKED_ROWS, encode
+    from toprank.data.table import read_table
+
+    if not isinstance(features, pl.DataFrame):
+        return
+    importances = model._importances()
+    for column, importance in zip(model.columns_, importances.tolist(), strict=True):
+        usual = column.usual
+        if not column.is_date or usual is None or usual.is_one_value or (importances.any() and not importance):
+            continue
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # scoring has warned already
+            days = encode(read_table(features.select(column.name)), [column])[:, 0]
+        days = days[np.isfinite(days)]
+        for is_beyond, limit, where in (
+            (days > usual.high, usual.high, "later"),
+            (days < usual.low, usual.low, "earlier"),
+        ):
+            n = int(is_beyond.sum())
+            if len(days) >= CHECKED_ROWS and n >= NEARLY_ALL * len(days):
+                which = f"All {n:,}" if n == len(days) else f"{n:,} of {len(days):,}"
+                terminal.note(
+                    f"{which} dates of column {column.name!r} of {file} are {where} than {column.date_text(limit)}; in "
+                    "training, only 10 % were. What the model learned of dates may not hold for them. "
+                    f"Hint: fit without the column: --drop {shlex.quote(column.name)}."
+                )
 
 
 def note_readings(model: Any, features: polars.DataFrame, terminal: Terminal) -> None:

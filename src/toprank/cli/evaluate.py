@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import numpy as np
 import typer
 
-from toprank.cli.columns import as_labels, kind_in_words, known_outcomes
+from toprank.cli.columns import as_labels, kind_in_words, known_outcomes, note_other_dates
 from toprank.cli.csv_text import CsvFormat
 from toprank.cli.options import Encoding, Label, ModelFile, Positive, Separator
 from toprank.cli.reading import as_numbers, check_readable
@@ -72,6 +72,7 @@ def evaluate(
             f"{model.name} was trained on the cases of {table.name}: the figures are optimistic. "
             "Hint: use cases that it has not seen."
         )
+    note_other_dates(ranker, features, table.name, terminal)
     terminal.finish(judgement.to_dict())
     _print_judgement(judgement, model.name, table.name, terminal)
 

@@ -11,7 +11,7 @@ import numpy as np
 import typer
 
 from toprank.budget import fewer_text
-from toprank.cli.columns import model_features, text_columns
+from toprank.cli.columns import model_features, note_other_dates, text_columns
 from toprank.cli.csv_text import CsvFormat
 from toprank.cli.options import (
     Encoding,
@@ -106,6 +106,7 @@ def topk(
             k_listed = choose_k(asked, ranker, frame.height, table.name, terminal)
             top, ties = first_cases(ranker, features, k_listed, reasons)
     note_near_chance(ranker, terminal)
+    note_other_dates(ranker, features, table.name, terminal)
     alerts = join_columns(top, source.as_written([*ids, *kept]), ids, kept, table.name)
     if out is not None:
         write_table(alerts, out, raw=raw_text, shares=[name for name in top.columns if name.endswith("_rate")])
