@@ -228,7 +228,7 @@ class RedFlags(Ranker):
                 also = each.usual_points(points)  # rounded, two groups may have the same points, and most cases
                 points, usual = points - also + 0.0, usual + also
             base += usual
-            shapes.append(each.to_shape(learned.table, points))
+            shapes.append(each.scored_shape(learned.table, points))
         card = Card(tuple(shape for shape in shapes if shape.largest > 0), base, self._scale)
         if self.points is not None:
             beta, card = np.round(beta) + 0.0, replace(card, base=float(np.round(base)) + 0.0)
@@ -273,7 +273,8 @@ class RedFlags(Ranker):
             kept = [i for i, rule in enumerate(rules) if id(rule) not in weak and id(rule.parent) not in weak]
             if len(kept) == len(rules):
                 points = points.in_order(learned.table, learned.grouped, direction, lesson_weight)
-                return replace(learned, rules=rules, points=points)
+                grouped = [each.knowing(learned.table, data.X[weight > 0, each.feature]) for each in learned.grouped]
+                return replace(learned, rules=rules, points=points, grouped=grouped)
             rules, holds = [rules[i] for i in kept], [holds[i] for i in kept]
 
     def _rate_parts(self, data: Cases, rows: slice | np.ndarray, score: np.ndarray) -> None:
