@@ -96,9 +96,12 @@ class PointsExplanation(ScoreExplanation):
     steps: tuple[Step, ...]
     place: str = ""
     of_place: float = 0.0
+    _nothing: ClassVar[str] = "no value of this case has points"
 
     def __str__(self) -> str:
         start = self.base - self.of_place
+        if not (self.steps or self.place):
+            return f"score {number_text(self.score, 6)}, where all cases start: {self._nothing}; {self.rate_text}"
         head = f"score {number_text(self.score, 6)} = {number_text(start, 6)} + points; {self.rate_text}"
         group = Step("", None, self.of_place, f"{OF_GROUP}: {self.place}")
         lines = [head, *step_lines([*([group] if self.place else []), *self.steps])]
