@@ -19,6 +19,7 @@ from toprank.datasets import make_audit
 from toprank.explain.conditions import Condition
 from toprank.rankers.points import red_flags
 from toprank.rankers.points.flags import TOP, Flag, Flags
+from toprank.rankers.points.points_ranker import PointsExplanation
 
 PLAIN = {"teacher": None, "cv": 0}
 
@@ -137,6 +138,17 @@ def test_values_without_training_cases_have_no_points(search_rows, monkeypatch):
     assert model.card_.shape_of(0).points[0] > 0  # that of the largest group
     gaps = X.assign(size=np.where(np.arange(1500) % 10 == 0, np.nan, size))
     assert RedFlags(**PLAIN, points=5, max_rules=0).fit(gaps, y | gaps["size"].isna()).card_.shape_of(1).missing > 0
+
+
+def test_a_case_without_points_is_explained(campaign):
+    part = campaign.take(slice(0, 2000))
+    model = RedFlags(**PLAIN, max_features=0).fit(part.X, part.y)
+    bare = [each for each in model.explain(part.X) if not each.steps]
+    assert bare
+    start = f"score {model.card_.base:.0f}, where all cases start: "
+    assert str(bare[0]).startswith(f"{start}no red flag holds, and no value of this case has points; training rate ")
+    of_card = PointsExplanation(score=5.0, rate=0.1, lift=1.0, is_for_new_cases=True, base=5.0, steps=())
+    assert str(of_card).startswith("score 5, where all cases start: no value of this case has points; expected hit")
 
 
 def test_a_rule_without_a_miss_is_not_found_twice():

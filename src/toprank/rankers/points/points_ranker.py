@@ -7,7 +7,7 @@ from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from numbers import Integral, Real
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
@@ -107,6 +107,13 @@ class PointsExplanation(ScoreExplanation):
         lines = [head, *step_lines([*([group] if self.place else []), *self.steps])]
         is_whole = start.is_integer() and not all(float(step.contribution).is_integer() for step in self.steps)
         return "\n".join([*lines, *([BETWEEN] if is_whole else [])])
+
+
+@dataclass(frozen=True)
+class FlagsExplanation(PointsExplanation):
+    """Why one row has its score with red flags; their steps come among those of columns."""
+
+    _nothing: ClassVar[str] = "no red flag holds, and no value of this case has points"
 
 
 class PointsRanker(Ranker):

@@ -34,7 +34,7 @@ from toprank.rankers.points.card_text import FULL_TEXT, points_text
 from toprank.rankers.points.flags import TOP, Change, Flag, Flags, joined, refitted, written_conditions
 from toprank.rankers.points.learning import Learned, Lesson, Limits, Teacher, learn, soft_targets
 from toprank.rankers.points.pages import flags_page
-from toprank.rankers.points.points_ranker import PointsExplanation
+from toprank.rankers.points.points_ranker import FlagsExplanation
 from toprank.rankers.points.rule_search import LEAST_ROWS
 from toprank.rankers.points.shapes import refit
 from toprank.rankers.progress import progress, stage
@@ -342,7 +342,7 @@ class RedFlags(Ranker):
         text = joined([condition.text(float(row[condition.feature])) for condition in conditions])
         return Reason(names, None, float(min(np.exp(log_odds), 1000.0)), text)
 
-    def explain(self, X: Any) -> list[PointsExplanation]:
+    def explain(self, X: Any) -> list[FlagsExplanation]:
         """Explain the score of each row: the rules that hold and the points of its values; they add up to the score."""
         matrix = self._encode(X)
         with Threads(resolve_n_jobs(self.n_jobs)) as threads:
@@ -358,7 +358,7 @@ class RedFlags(Ranker):
                 if holds[i, place]
             ]
             steps = sorted([*of_flags, *of_values], key=lambda step: -step.contribution)
-            out.append(PointsExplanation(self.card_.base, tuple(steps), **known))
+            out.append(FlagsExplanation(self.card_.base, tuple(steps), **known))
         return out
 
     @property
