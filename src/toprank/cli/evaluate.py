@@ -127,11 +127,16 @@ def _amounts_in_text(column: polars.Series, model: Any) -> np.ndarray | None:
 
 
 def _print_judgement(judgement: Judgement, model: str, table: str, terminal: Terminal) -> None:
-    n, n_positives = judgement.n_cases, judgement.n_positives
+    n, n_positives, precision = judgement.n_cases, judgement.n_positives, judgement.average_precision
+    # A constant score has the same average precision in every bootstrap sample, which says nothing about its error.
+    is_constant = abs(judgement.roc_auc - 0.5) < 1e-9 and precision.high - precision.low < 1e-9
+    found = interval_text(precision)
+    if is_constant:
+        found = f"{three_decimals(precision.value)}, as all cases have the same score"
     terminal.show(f"{model} on {table}")
     terminal.show(Facts([
         ("cases", f"{count(n)}, {count(n_positives)} positive ({percent(n_positives / n)})"),
-        ("AP", f"{interval_text(judgement.average_precision)}; a random order has {three_decimals(n_positives / n)}"),
+        ("AP", f"{found}; a random order has {three_decimals(n_positives / n)}"),
         *chance_facts(judgement.to_dict()),
         ("AUC", f"{judgement.roc_auc:.3f}"),
     ]))  # fmt: skip

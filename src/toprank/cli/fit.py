@@ -333,7 +333,9 @@ def report(model: Any, out: Path, judged: dict[str, Any], given: tuple[str, str]
     if terminal.quiet:
         return
     base = model.n_positives_ / model.n_cases_
-    quality = f"{judged['average_precision']:.3f} {judged['how']}; a random order has {three_decimals(base)}"
+    quality = (
+        f"{three_decimals(judged['average_precision'])} {judged['how']}; a random order has {three_decimals(base)}"
+    )
     card = (model.tree_.scoring, model.columns_, model._points_spread) if hasattr(model, "tree_") else None
     inside = scorecard_summary(*card) if card else ""
     alone = no_split_text(model.tree_.n_leaves, inside, getattr(model, "ccp_alpha", None)) if card else ""

@@ -309,7 +309,9 @@ def precision_text(rates: Any, base_rate: float) -> str:
     """Return the average precision of a model in words, and how it was estimated; empty if unknown."""
     if math.isnan(rates.average_precision):
         return ""
-    return f"{rates.average_precision:.3f} {judged_on(rates)}; a random order has {three_decimals(base_rate)}"
+    return (
+        f"{three_decimals(rates.average_precision)} {judged_on(rates)}; a random order has {three_decimals(base_rate)}"
+    )
 
 
 def judged_on(rates: Any) -> str:
@@ -489,4 +491,5 @@ def share_text(interval: Any) -> str:
 def interval_text(interval: Any) -> str:
     """Return a figure with its interval: 0.331 (0.284 to 0.379)."""
     level = f"{100 * interval.level:.0f} % confidence"
-    return f"{interval.value:.3f} ({interval.low:.3f} to {interval.high:.3f} with {level})"
+    value, low, high = (three_decimals(end) for end in (interval.value, interval.low, interval.high))
+    return f"{value} ({low} to {high} with {level})"

@@ -85,11 +85,16 @@ def percent_text(share: float) -> str:
 def three_decimals(share: float) -> str:
     """Return a share of 0 to 1 with three decimals, such as an average precision; a small one is not called zero.
 
+    Rounding errors of a sum do not change how a number is rounded.
+
     Examples
     --------
     >>> three_decimals(0.0974), three_decimals(1 / 8000), three_decimals(3e-6), three_decimals(0.0)
     ('0.097', '0.0001', '< 0.0001', '0.000')
+    >>> three_decimals(0.0575), three_decimals(0.05749999999999999)
+    ('0.058', '0.058')
     """
+    share = round(share, 12)
     if 0 < share < 0.0005:
         return f"{share:.4f}" if share >= 0.00005 else "< 0.0001"
     return f"{share:.3f}"
