@@ -140,11 +140,11 @@ def least_cost_text(n_positives: float, n_fp: float, n_fn: float) -> str:
     Examples
     --------
     >>> least_cost_text(34.0, 86.0, 10.0)
-    'flags 110 training cases at lowest cost, 24 of them correctly: expect fewer hits'
+    'flags 110 training cases at lowest cost, 24 of them correctly: expect fewer among new cases'
     """
     hits = n_positives - n_fn
     flagged = plural(round(hits + n_fp), "training case")
-    return f"flags {flagged} at lowest cost, {hits:,.0f} of them correctly: expect fewer hits"
+    return f"flags {flagged} at lowest cost, {hits:,.0f} of them correctly: expect fewer among new cases"
 
 
 def curve_text(*, is_chosen: bool) -> str:

@@ -123,8 +123,8 @@ def _describe_model(
     if entry.has_page:
         exact = "; --exact prints every digit and category"
         model = load(path)
-        title, text = page_text(model, max_rules, is_whole=all_facts)
-        terminal.finish(found | {"rules": []} | page_facts(model, max_rules))
+        title, text = page_text(model, path, max_rules, is_whole=all_facts)
+        terminal.finish(found | {"rules": []} | page_facts(model, path, max_rules))
         _print_model(info, terminal, all_facts, rates=rates)
         terminal.heading(title)
         terminal.show(text)

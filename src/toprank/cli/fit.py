@@ -328,7 +328,7 @@ def report(model: Any, out: Path, judged: dict[str, Any], given: tuple[str, str]
             "rules": [rule.to_dict() for rule in shown],
             "info": info,
         }
-        | page_facts(model)
+        | page_facts(model, out)
     )
     if terminal.quiet:
         return
@@ -345,7 +345,7 @@ def report(model: Any, out: Path, judged: dict[str, Any], given: tuple[str, str]
         terminal.heading(rules_title(len(shown), model.tree_.n_leaves if card else len(rules)))
         terminal.show(rules_list(shown, width))
     if entry_of(model).has_page:
-        title, text = page_text(model)
+        title, text = page_text(model, out)
         terminal.heading(title)
         terminal.show(text)
     if card and inside:

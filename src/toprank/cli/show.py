@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import math
 import re
+import shlex
 from collections.abc import Iterable, Sequence
 from copy import copy
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rich import box
@@ -46,12 +48,13 @@ CARD_COLUMNS = 8
 CARD_LINES = 8
 """Lines of a scorecard, so that card, rules and scorecard of a model fit on one screen."""
 
-EXACT_COMMAND = "`toprank describe MODEL --exact`"
-"""How to print the full text of a model; shortened pages name it."""
+NO_FILE = "MODEL"
+"""Stands for the file of a model in suggested commands where it has none."""
 
 
-ALL_COMMAND = "`toprank describe MODEL --all`"
-"""How to print the whole page of a model; overviews name it."""
+def describe_command(path: Path | None, option: str) -> str:
+    """Return the command that prints a saved model with an option; shortened pages name it."""
+    return f"`toprank describe {NO_FILE if path is None else shlex.quote(str(path))} {option}`"
 
 
 def expected(value: float) -> str:
@@ -327,8 +330,10 @@ def inside_facts(inside: str, alone: str) -> list[tuple[str, str]]:
     return [("inside leaves", inside), *([("", alone)] if alone else [])] if inside else []
 
 
-def page_facts(model: Any, max_rules: int | None = None) -> dict[str, Any]:
+def page_facts(model: Any, path: Path | None = None, max_rules: int | None = None) -> dict[str, Any]:
     """Return a model on a page as plain values, with at most `max_rules` rules; nothing for other models.
+
+    `path` is the file of the model, if it has one.
 
     A score is the base, plus the points of the rules that hold, plus the points of the values of a case; with a tree
     of corrections, plus those of its leaf.
@@ -342,24 +347,27 @@ def page_facts(model: Any, max_rules: int | None = None) -> dict[str, Any]:
         "base": card.base,
         "rules": [flag.to_dict() for flag in getattr(model, "flags_", ())][:max_rules],
         "scorecard": table_rows(card_columns(card, model.columns_, [shape.feature for shape in card.shapes])),
-        "page": model._page(full_text=EXACT_COMMAND),
+        "page": model._page(full_text=describe_command(path, "--exact")),
         **({"tree": model.to_plain()["tree"]} if hasattr(model, "card_tree_") else {}),
     }
 
 
-def page_text(model: Any, max_rules: int | None = None, *, is_whole: bool = False) -> tuple[str, str]:
+def page_text(
+    model: Any, path: Path | None = None, max_rules: int | None = None, *, is_whole: bool = False
+) -> tuple[str, str]:
     """Return a title and the page of a model, with at most `max_rules` rules; only its beginning if it is long.
 
-    `is_whole`: the whole page.
+    `path` is the file of the model, if it has one; `is_whole`: the whole page.
     """
+    full_text = describe_command(path, "--exact")
     n = len(getattr(model, "flags_", ()))
     if max_rules is None or max_rules >= n:
         if is_whole:
-            return "The model", model._page(full_text=EXACT_COMMAND)
-        return "The model", model._overview(ALL_COMMAND, EXACT_COMMAND)
+            return "The model", model._page(full_text=full_text)
+        return "The model", model._overview(describe_command(path, "--all"), full_text)
     first = copy(model)
     first.flags_ = model.flags_.take(range(max_rules))
-    return f"The model, with the first {max_rules:,} of {n:,} rules", first._page(full_text=EXACT_COMMAND)
+    return f"The model, with the first {max_rules:,} of {n:,} rules", first._page(full_text=full_text)
 
 
 def flags_text(model: Any) -> tuple[str, str]:

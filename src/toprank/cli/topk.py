@@ -223,7 +223,9 @@ def note_near_chance(ranker: Any, terminal: Terminal) -> None:
 
 
 def read_k(text: str | None) -> int | float | None:
-    """Return a number of cases, not yet checked against the table, or a share of them."""
+    """Return a number of cases, not yet checked against the table, or a share of them: 100% are all cases."""
+    if text == "100%":
+        return 1.0
     try:
         return None if text is None else int(text)
     except ValueError:

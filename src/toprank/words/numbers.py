@@ -124,9 +124,12 @@ def expected_rate_text(rate: float, lift: float, *, is_for_new_cases: bool) -> s
     'expected hit rate 29.4 %, 14.7 times that of all cases'
     >>> expected_rate_text(1e-20, 1e-18, is_for_new_cases=False)
     'training rate < 0.1 %, less than 0.01 times that of all cases'
+    >>> expected_rate_text(0.05, 1.0, is_for_new_cases=True)
+    'expected hit rate 5 %, the same as that of all cases'
     """
     what = "expected hit rate" if is_for_new_cases else "training rate"
-    compared = f", {lift_text(lift)} times that of all cases" if math.isfinite(lift) else ""
+    times = "the same as" if lift_text(lift) == "1" else f"{lift_text(lift)} times"
+    compared = f", {times} that of all cases" if math.isfinite(lift) else ""
     return f"{what} {hit_rate_text(rate, is_for_new_cases=is_for_new_cases)}{compared}"
 
 
