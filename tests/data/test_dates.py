@@ -92,6 +92,33 @@ def test_forms_of_columns(texts, found):
     assert learn_date_form(texts) == found
 
 
+@pytest.mark.parametrize(
+    ("text", "form", "day"),
+    [
+        ("10-Mar-2022", "dmy", "2022-03-10"),
+        ("25 September 2022", "dmy", "2022-09-25"),
+        ("5. Sept. 2022", "dmy", "2022-09-05"),
+        ("10MAR22", "dmy", "2022-03-10"),
+        ("March 10, 2022", "mdy", "2022-03-10"),
+        ("Mar-10-2022", "mdy", "2022-03-10"),
+    ],
+)
+def test_names_of_months(text, form, day):
+    expected = (dt.date.fromisoformat(day) - dt.date(1970, 1, 1)).days
+    assert read_date(text, form) == expected
+    assert read_date(f"{text} 6:00 PM", form) == expected + 0.75
+    assert all(math.isnan(read_date(text, other)) for other in {"ymd", "dmy", "mdy"} - {form})
+    assert learn_date_form([text, "n/a", *[text.replace("10", "11"), text.replace("5", "6")] * 20]) == (form, False)
+
+
+@pytest.mark.parametrize(
+    "text", ["12 monkeys 2022", "31-Feb-2022", "10 Ma 2022", "March 2022", "Mar 2022 5", "10-M\u00e4r-2022"]
+)
+def test_names_that_are_no_months(text):
+    assert math.isnan(read_date(text, "dmy"))
+    assert math.isnan(read_date(text, "mdy"))
+
+
 def test_one_value_of_a_large_column_decides():
     texts = [f"{i % 12 + 1:02d}/{i % 11 + 1:02d}/{1900 + i // 10}" for i in range(1_000)]
     assert learn_date_form(texts) == DateForm("dmy", True)
