@@ -1,3 +1,5 @@
+import math
+from dataclasses import replace
 from unittest.mock import patch
 
 import numpy as np
@@ -7,7 +9,8 @@ from hypothesis import strategies as st
 
 from ranker_cases import RANKERS, make_cases
 from toprank import MetaAP, RankingTree, load
-from toprank.budget import Cutoff, cases_of_budget, find_cutoff
+from toprank.budget import Cutoff, budget_text, cases_of_budget, find_cutoff, hits_of_first
+from toprank.metrics import HitRates
 
 
 @pytest.mark.parametrize(
@@ -91,6 +94,21 @@ def test_tied_rows_are_alerts_together():
 def test_a_budget_beyond_all_cases_lets_all_through():
     X, y = make_cases(100)
     assert MetaAP(budget=1000, min_samples_leaf=5, cv=0).fit(X, y).predict(X).all()
+
+
+@pytest.mark.parametrize("n_above", [0, 10])
+def test_expected_hits_are_those_of_the_budget_where_more_cases_tie(n_above):
+    """A constant score announced as many hits as all cases have."""
+    score, is_positive = np.r_[np.ones(n_above), np.zeros(1000 - n_above)], np.arange(1000) % 20 == 0
+    share = np.array([1.0, n_above / 1000])
+    rates = HitRates([0.0, 1.0], [0.05, 0.5], [1000.0, n_above], 1.0, "out of bag", 0.1, math.nan, share)
+    cutoff = replace(find_cutoff(600, 1000, score, is_positive, None), hit_rate=0.0545, hit_rate_low=0.04,
+                     hit_rate_high=0.07)  # fmt: skip
+    expected = 600 * np.array(rates.of_group(score[:600]))  # what a list of 600 cases says
+    assert cutoff.n_above == 1000
+    assert hits_of_first(cutoff, rates, 1000) == pytest.approx(expected)
+    assert f"expect {expected[0]:.0f} hits in 600 new cases" in budget_text(cutoff, rates, n_cases=1000)
+    assert "expect 54 hits in 1,000 new cases" in budget_text(replace(cutoff, k=1000.0), rates, n_cases=1000)  # no more
 
 
 def test_a_budget_counts_weight():

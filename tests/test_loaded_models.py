@@ -72,7 +72,8 @@ TARGETS = {"select", "at"}
 """Methods of a curve that take a target by name."""
 
 NOT_READERS = {"fit", "fit_transform", "learn_components", "set_output", "save", "paper", "from_dict", "with_choice",
-               "get_params", "set_params", "get_metadata_routing", "set_fit_request", "set_score_request"}  # fmt: skip
+               "with_budget", "get_params", "set_params", "get_metadata_routing", "set_fit_request",
+               "set_score_request"}  # fmt: skip
 """Methods that make or change a model, or are scikit-learn's own."""
 
 OF_TRAINING_ROWS = {"oob_decision_function_", "oof_decision_function_", "oof_fold_"}

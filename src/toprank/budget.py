@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -12,6 +12,9 @@ from toprank.errors import InputError, InputTypeError
 from toprank.metrics.at_k import cases_of_share
 from toprank.metrics.checks import is_int, is_real
 from toprank.words.counts import hits_in_words, plural
+
+if TYPE_CHECKING:
+    from toprank.metrics.hit_rates import HitRates
 
 SAMPLE_ROWS = 10_000
 """Scores sampled to estimate the top of the list."""
@@ -79,10 +82,26 @@ def fewer_text(training_rate: float, base_rate: float) -> str:
     return "as many as among all cases" if math.isclose(training_rate, base_rate) else "expect fewer hits"
 
 
-def budget_text(cutoff: Cutoff, *, is_default: bool = False, base_rate: float = math.nan) -> str:
+def hits_of_first(cutoff: Cutoff, rates: HitRates, n_cases: float) -> tuple[float, float, float]:
+    """Hits to expect among the first k of as many new cases as in training, and both ends of the interval.
+
+    Ties at the cutoff count in part: a list of k cases takes only some of them.
+    """
+    above = rates.share * n_cases
+    weight = np.clip(cutoff.k - np.append(above[1:], 0.0), 0.0, -np.diff(above, append=0.0))
+    rate, low, high = rates.of_group(rates.score[weight > 0], weight[weight > 0])
+    return cutoff.k * rate, cutoff.k * low, cutoff.k * high
+
+
+def budget_text(
+    cutoff: Cutoff, rates: HitRates | None = None, *, is_default: bool = False, base_rate: float = math.nan,
+    n_cases: float = math.nan,
+) -> str:  # fmt: skip
     """A budget in words: the cutoff, why it lets more or fewer cases through, and the expected hits.
 
-    `is_default`: no budget was given, so it is the number of positives. `base_rate`: the share of positives in training.
+    `rates` and `n_cases`: hit rates and training cases of the model, for the hits of the budget where ties let more
+    cases reach the cutoff. `is_default`: no budget was given, so it is the number of positives. `base_rate`: the share
+    of positives in training.
 
     Examples
     --------
@@ -108,6 +127,8 @@ def budget_text(cutoff: Cutoff, *, is_default: bool = False, base_rate: float = 
     if cutoff.is_for_new_cases:
         hits, low, high = cutoff.expected_hits
         among = plural(n_above, "new case") if n_above == k else "as many new cases"
+        if rates is not None and n_above > k:
+            (hits, low, high), among = hits_of_first(cutoff, rates, n_cases), plural(k, "new case")
         return f"{text}; expect {hits_in_words(hits)} in {among} ({round(low):,} to {round(high):,})"
     found = round(cutoff.training_rate * cutoff.n_above)
     return f"{text}; in training {found:,} of {n_above:,} positive: {fewer_text(cutoff.training_rate, base_rate)}"
@@ -119,11 +140,11 @@ def least_cost_text(n_positives: float, n_fp: float, n_fn: float) -> str:
     Examples
     --------
     >>> least_cost_text(34.0, 86.0, 10.0)
-    'flags 110 training cases at lowest cost, 24 of them correctly: expect fewer hits'
+    'flags 110 training cases at lowest cost, 24 of them correctly: expect fewer among new cases'
     """
     hits = n_positives - n_fn
     flagged = plural(round(hits + n_fp), "training case")
-    return f"flags {flagged} at lowest cost, {hits:,.0f} of them correctly: expect fewer hits"
+    return f"flags {flagged} at lowest cost, {hits:,.0f} of them correctly: expect fewer among new cases"
 
 
 def curve_text(*, is_chosen: bool) -> str:

@@ -160,6 +160,10 @@ LABELS = {
         "must have two values, but all 300 rows hold 0. Hint: check that the file has cases of both kinds.",
     ),
     "three": (["0", "1", "2"], "must have two values, found 3: 0, 1, 2. Hint: "),
+    "spaces": (
+        ["yes", "yes ", "No"],
+        "must have two values, but 'yes' and 'yes ' differ only in spaces or capitals. Hint: write each outcome in ",
+    ),
     "fractions": (
         ["0.5", "1.5", "2.5", "3", "4", "5"],
         "must have two values, found 6: 0.5, 1.5, 2.5, 3.0 and more. Hint: ",

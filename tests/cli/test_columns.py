@@ -37,7 +37,7 @@ def fitted(tmp_path_factory):
 
 def test_fit_notes_what_is_left_out_and_what_is_read(fitted):
     _, done = fitted
-    assert "3 columns of X are left out: 'case_id' (identifier); 'remark' (free text); 'version' (constant)" in done.err
+    assert "3 columns are left out: 'case_id' (identifier); 'remark' (free text); 'version' (constant)" in done.err
     assert "--set keep_columns=NAME" in done.err
     assert "'opened' (date, day first), 'amount' (number written as text (EUR): '0.50 EUR' = 0.5)" in done.err
 
@@ -121,6 +121,16 @@ def test_topk_reads_the_text_again_without_the_columns_left_out(fitted):
     ]
     assert found[0] == found[1]
     assert any("opened = 202" in alert["reason_1"] + alert["reason_2"] for alert in found[0])
+
+
+def test_dates_after_those_of_training_get_a_note(fitted):
+    folder, _ = fitted
+    new = write_cases(folder / "later.csv", HEADER, [re.sub(r"\.20(\d\d),", r".21\1,", line) for line in lines()])
+    for command in (("topk",), ("evaluate", "--label", "fraud")):
+        done = run(command[0], folder / "m.toprank", new, *command[1:])
+        assert " ".join(done.err.split()).count("All 200 dates of column 'opened' of later.csv are later than 202") == 1
+        assert "--drop opened" in done.err
+        assert "dates of column" not in run(command[0], folder / "m.toprank", folder / "history.csv", *command[1:]).err
 
 
 def test_cells_that_cannot_be_read_get_a_note(fitted):

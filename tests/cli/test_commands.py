@@ -226,7 +226,7 @@ def test_fit_notes_what_looks_like_a_mistake(tmp_path):
     history = write_cases(tmp_path / "h.csv", lines=lines)
     done = run("fit", history, "--label", "fraud", *QUICK_FLAGS, "--positive", "0", "-o", tmp_path / "m.toprank")
     assert done.code == 0, done.err
-    assert "Note: 1 column of X is left out: 'case_id' (identifier). Hint: --set keep_columns=NAME" in done.err
+    assert "'case_id' (identifier). Hint: --set keep_columns=NAME" in done.err
     assert done.err.count("'case_id'") == 1
     assert "Column 'amount' is read as numbers, but 1 cell holds none, such as 'n/a'" in done.err
     assert "Read from text: 'amount' (number written as text)" in done.err
@@ -301,6 +301,14 @@ def test_topk_prints_the_first_without_an_output(folder, model):
     result = parsed(run("topk", model, folder / "history.csv", "--k", 3, "--reasons", 0, "--json"))
     assert [alert["rank"] for alert in result["alerts"]] == [1, 2, 3]
     assert "reason_1" not in result["alerts"][0]
+
+
+@pytest.mark.parametrize("share", ["100%", "50%"])
+def test_a_share_may_be_all_cases(folder, model, share):
+    n = 300 * int(share[:-1]) // 100
+    assert parsed(run("topk", model, folder / "history.csv", "--k", share, "--json"))["k"] == n
+    judged = parsed(run("evaluate", model, folder / "history.csv", "--label", "fraud", "--k", share, "--json"))
+    assert judged["at_k"][0]["k"] == n
 
 
 def test_topk_keeps_all_that_the_model_does_not_use(folder, model):

@@ -255,6 +255,16 @@ def test_the_choice_is_kept_and_other_commands_know_it(folder, tmp_path):
     assert (top.code, top.err) == (0, "")
 
 
+def test_choosing_again_sets_the_budget(folder, tmp_path):
+    out = tmp_path / "again.toprank"
+    for k, n_listed in ((20, 20), (12, 12), ("5%", 15)):
+        assert run("curve", out if out.exists() else folder / "curve.toprank", "--k", k, "-o", out).code == 0
+        top = json.loads(run("topk", out, folder / "history.csv", "--json").out)
+        assert top["k"] == n_listed
+    assert run("curve", out, "--max-fpr", "5%", "-o", out).code == 0  # says nothing about the budget
+    assert load(out).budget == 0.05
+
+
 def test_a_target_at_once_with_a_picture(folder, tmp_path):
     out, picture = tmp_path / "curve.toprank", tmp_path / "curve.svg"
     done = run("curve", folder / "history.csv", *COLUMNS, *FAST, "--k", 150, "-o", out, "--plot", picture)

@@ -159,6 +159,16 @@ def test_the_card_says_which_cases_predict_flags(tmp_path, name, flags):
 # --- models that learned little -----------------------------------------------------------------------------
 
 
+def test_a_constant_score_has_no_interval(tmp_path):
+    """Its average precision is the same in every bootstrap sample; 0.0575 was 0.057 and 0.058 in one line."""
+    pl.DataFrame({"a": [1, 2] * 200, "y": [1] * 23 + [0] * 377}).write_csv(tmp_path / "t.csv")
+    model = ("--model", "tree", "--set", "min_gain=9", "-o", tmp_path / "m.toprank")
+    fitted = run("fit", tmp_path / "t.csv", "--label", "y", *model)
+    assert fitted.code == 0, fitted.err
+    said = run("evaluate", tmp_path / "m.toprank", tmp_path / "t.csv", "--label", "y").out
+    assert "AP     0.058, as all cases have the same score; a random order has 0.058\n" in said
+
+
 def test_a_model_that_learned_nothing_is_called_so(tmp_path):
     rng = np.random.default_rng(0)
     n = 600
@@ -174,6 +184,8 @@ def test_a_model_that_learned_nothing_is_called_so(tmp_path):
         said = run("evaluate", tmp_path / "m.toprank", tmp_path / "h.csv", "--label", "noise").out
         if outcome == "clear":
             assert "This is hardly better than a random order" in said
+        noted = run("topk", tmp_path / "m.toprank", tmp_path / "h.csv", "--k", 5).err
+        assert ("hardly better than a random order" in noted) == is_near
         done = json.loads(run("evaluate", tmp_path / "m.toprank", tmp_path / "h.csv", "--label", "noise", "--json").out)
         assert done["is_near_chance"] == ("hardly better" in said)
     said = run("evaluate", tmp_path / "m.toprank", tmp_path / "h.csv", "--label", "clear").out

@@ -172,6 +172,10 @@ def test_conditions_on_dates_are_written_as_dates():
         (pd.to_datetime(["2024-01-01"] * N), "c", "constant"),
         (pd.date_range("2020-01-01", periods=N), "c", None),
         (pd.Series([f"u{i}" for i in range(N)], dtype="category"), "c", "identifier"),
+        ([f"${i}.50" if i % 4 else f"({i}.50)" for i in range(N)], "c",
+         "looks like numbers, but 100 of 400 cells are not written as 1,234.56 $, such as '(0.50)'"),
+        ([f"{i}.5k" for i in range(N)], "c", "looks like numbers with k or M, such as '0.5k', which are not read"),
+        ([f"{i}" if i % 4 else f"A{i}" for i in range(N)], "c", "identifier"),
     ],
 )  # fmt: skip
 def test_what_is_left_out(values, name, reason):

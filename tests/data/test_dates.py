@@ -92,11 +92,50 @@ def test_forms_of_columns(texts, found):
     assert learn_date_form(texts) == found
 
 
+@pytest.mark.parametrize(
+    ("text", "form", "day"),
+    [
+        ("10-Mar-2022", "dmy", "2022-03-10"),
+        ("25 September 2022", "dmy", "2022-09-25"),
+        ("5. Sept. 2022", "dmy", "2022-09-05"),
+        ("10MAR22", "dmy", "2022-03-10"),
+        ("March 10, 2022", "mdy", "2022-03-10"),
+        ("Mar-10-2022", "mdy", "2022-03-10"),
+    ],
+)
+def test_names_of_months(text, form, day):
+    expected = (dt.date.fromisoformat(day) - dt.date(1970, 1, 1)).days
+    assert read_date(text, form) == expected
+    assert read_date(f"{text} 6:00 PM", form) == expected + 0.75
+    assert all(math.isnan(read_date(text, other)) for other in {"ymd", "dmy", "mdy"} - {form})
+    assert learn_date_form([text, "n/a", *[text.replace("10", "11"), text.replace("5", "6")] * 20]) == (form, False)
+
+
+@pytest.mark.parametrize(
+    "text", ["12 monkeys 2022", "31-Feb-2022", "10 Ma 2022", "March 2022", "Mar 2022 5", "10-M\u00e4r-2022"]
+)
+def test_names_that_are_no_months(text):
+    assert math.isnan(read_date(text, "dmy"))
+    assert math.isnan(read_date(text, "mdy"))
+
+
 def test_one_value_of_a_large_column_decides():
     texts = [f"{i % 12 + 1:02d}/{i % 11 + 1:02d}/{1900 + i // 10}" for i in range(1_000)]
     assert learn_date_form(texts) == DateForm("dmy", True)
     assert learn_date_form([*texts, "02/28/2024"]) == DateForm("mdy", False)
     assert learn_date_form([*texts, "28/02/2024"]) == DateForm("dmy", False)
+
+
+@pytest.mark.parametrize("n_others", [100, 121])
+def test_the_order_of_the_rows_does_not_decide_what_a_column_holds(n_others):
+    texts = [f"{1900 + i // 300}-{i // 28 % 12 + 1:02d}-{i % 28 + 1:02d}" for i in range(1_200 - n_others)]
+    others = [f"unknown {i}" for i in range(n_others)]
+    spread = texts.copy()
+    for place, text in enumerate(others):
+        spread.insert(6 * place * (120 // n_others + 1), text)  # a sample of every sixth text finds many others
+    expected = DateForm("ymd", False) if n_others <= 120 else None
+    for order in (texts + others, others + texts, spread):
+        assert learn_date_form(order) == expected
 
 
 FRAMES = {

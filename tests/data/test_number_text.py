@@ -105,6 +105,18 @@ def test_a_large_column_is_judged_as_a_small_one():
     assert learn_number_form([*(str(i) for i in range(5_000)), "0007"]) is None
 
 
+@pytest.mark.parametrize("n_others", [100, 121])
+def test_the_order_of_the_rows_does_not_decide_what_a_column_holds(n_others):
+    texts = [f"${i}.25" for i in range(1_200 - n_others)]
+    others = [f"({i}.75)" for i in range(n_others)]  # no unit
+    spread = texts.copy()
+    for place, text in enumerate(others):
+        spread.insert(6 * place * (120 // n_others + 1), text)  # a sample of every sixth text finds many others
+    expected = NumberForm(POINT, "$") if n_others <= 120 else None
+    for order in (texts + others, others + texts, spread):
+        assert learn_number_form(order) == expected
+
+
 def test_cells_that_do_not_fit_the_form_of_their_column_are_missing():
     texts = [*(f"{i},{i}00.5" for i in range(1, 10)), "0,103"]
     found = learn_number_form(texts)

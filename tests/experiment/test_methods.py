@@ -260,9 +260,12 @@ def test_trees_for_costs_are_those_of_their_names():
     assert not METHODS["cost-tree"].space
     X, y = easy_table()
     curve = METHODS["cost-curve"].make(depths=[2], alphas=[0.1], cv=0).fit(X, y)
-    tree = curve.path_[curve.base_point_].tree.tree_
+    assert METHODS["cost-curve"].size(curve) == (sum(point.tree.n_leaves_ for point in curve.path_), "leaves")
+    assert not METHODS["cost-curve"].is_readable  # all trees make the ranking
+    ranker = METHODS["tao"].make(max_depth=2, alpha=0.1).fit(X, y)
+    tree = ranker.tree_
     n_terms = [max(1, tree.oblique_at[node + 1] - tree.oblique_at[node]) for node in np.flatnonzero(~tree.is_leaf)]
-    assert METHODS["cost-curve"].size(curve) == (sum(n_terms), "conditions")  # a sum counts once per term
+    assert METHODS["tao"].size(ranker) == (sum(n_terms), "conditions")  # a sum counts once per term
     assert sum(n_terms) > len(n_terms)
 
 

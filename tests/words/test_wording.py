@@ -139,8 +139,9 @@ def test_names_that_could_be_several_are_in_quotes():
     column = Column("sector", ("Café/Bar", "construction, small", "tea or coffee", " media", "bed and breakfast"))
     assert category_text(column, [0, 1], True) == 'sector is Café/Bar, "construction, small" or missing'
     assert category_text(column, [0, 1, 4], False) == 'sector is neither "tea or coffee" nor " media"'
-    assert category_text(column, [4], False, 4.0) == "sector = bed and breakfast"
+    assert category_text(column, [4], False, 4.0) == 'sector = "bed and breakfast"'  # "and" joins conditions
     assert category_text(column, [1], False, 1.0) == 'sector = "construction, small"'
+    assert category_text(Column("sector", ("bar; age > 3", "shop")), [0], False) == 'sector is "bar; age > 3"'
     assert SHORT.label("a,\n" + "b" * 60) == f'"a,\\n{"b" * 34}..."'
     assert [SHORT.label(label) for label in ("x ", "or", "for all", 1234.5)] == ['"x "', "or", "for all", "1,234.5"]
     assert [is_cut([label]) for label in ("a, b", " a", "a, " + "b" * 60, "a\tb")] == [False, False, True, True]

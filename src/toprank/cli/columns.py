@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import shlex
+import warnings
 from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -11,7 +12,7 @@ import numpy as np
 
 from toprank.cli.reading import as_numbers
 from toprank.cli.terminal import Terminal
-from toprank.data.number_text import NumberForm, commonest_form, numbers_of
+from toprank.data.number_text import NEARLY_ALL, NumberForm, commonest_form, numbers_of
 from toprank.errors import InputError
 from toprank.metrics.labels import usual_positive
 from toprank.tree.columns import NUMBER_FORMS, TEXT_FORMS
@@ -79,12 +80,27 @@ def outcomes(values: np.ndarray, label: str, file: str) -> list[Any]:
             f"{where}, but {every(len(values), 'row holds', 'rows hold')} {found[0]!r}. Hint: check that the "
             "file has cases of both kinds."
         )
+    alike = _spelled_alike(found)
+    if alike:
+        raise InputError(
+            f"{where}, but {' and '.join(map(quoted, alike))} differ only in spaces or capitals. "
+            "Hint: write each outcome in one way."
+        )
     if len(found) > 2:
         shown = ", ".join(map(repr, found[:4])) + (" and more" if len(found) > 4 else "")
         raise InputError(
             f"{where}, found {len(found):,}: {shown}. Hint: is it the right column, or should one outcome be marked 1?"
         )
     return found
+
+
+def _spelled_alike(found: Sequence[Any]) -> list[str]:
+    """Return the first outcomes that differ only in spaces or capitals; nothing if there are none."""
+    by_spelling: dict[str, list[str]] = {}
+    for value in found:
+        if isinstance(value, str):
+            by_spelling.setdefault(" ".join(value.split()).casefold(), []).append(value)
+    return next((sorted(each) for each in by_spelling.values() if len(each) > 1), [])
 
 
 def choose_positive(found: Sequence[Any], wanted: str | None, label: str, file: str, trained: Any = None) -> Any:
@@ -233,6 +249,38 @@ def note_constants(model: Any, features: polars.DataFrame, terminal: Terminal) -
         f"No column varies ({listed}), so every case gets the same score and nothing is ranked. Hint: the file needs "
         "columns that differ between cases."
     )
+
+
+def note_other_dates(model: Any, features: Any, file: str, terminal: Terminal) -> None:
+    """Add a note on dates that a model learned from if nearly all of a file are beyond nearly all of the training."""
+    import polars as pl
+
+    from toprank.data.encoding import CHECKED_ROWS, encode
+    from toprank.data.table import read_table
+
+    if not isinstance(features, pl.DataFrame):
+        return
+    importances = model._importances()
+    for column, importance in zip(model.columns_, importances.tolist(), strict=True):
+        usual = column.usual
+        if not column.is_date or usual is None or usual.is_one_value or (importances.any() and not importance):
+            continue
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # scoring has warned already
+            days = encode(read_table(features.select(column.name)), [column])[:, 0]
+        days = days[np.isfinite(days)]
+        for is_beyond, limit, where in (
+            (days > usual.high, usual.high, "later"),
+            (days < usual.low, usual.low, "earlier"),
+        ):
+            n = int(is_beyond.sum())
+            if len(days) >= CHECKED_ROWS and n >= NEARLY_ALL * len(days):
+                which = f"All {n:,}" if n == len(days) else f"{n:,} of {len(days):,}"
+                terminal.note(
+                    f"{which} dates of column {column.name!r} of {file} are {where} than {column.date_text(limit)}; in "
+                    "training, only 10 % were. What the model learned of dates may not hold for them. "
+                    f"Hint: fit without the column: --drop {shlex.quote(column.name)}."
+                )
 
 
 def note_readings(model: Any, features: polars.DataFrame, terminal: Terminal) -> None:
@@ -384,7 +432,7 @@ def _numbers_of(values: polars.Series, column: Column, file: str) -> polars.Seri
     best = commonest_form(texts.unique().to_list())
     if best is not None and 2 * best[1] > texts.n_unique():
         is_text[is_text] = ~np.isnan(numbers_of(texts.to_list(), best[0]))
-        row, form = int(np.argmax(is_text)), f"{best[0].form} {best[0].unit}".rstrip()
+        row, form = int(np.argmax(is_text)), best[0].as_written
         raise InputError(
             f"{start} numbers written as {form} in {file}: {values[row]!r} in {row_text(row)}. Hint: write them with a "
             "decimal point and without a unit."

@@ -161,6 +161,8 @@ def curve(
         note_large_budget(asked, model.n_cases_, option, "the training data", terminal)
     start, chosen = choose_trees(model, target, max_leaves, before, None if is_model else out)
     model = model.with_choice(chosen)
+    if is_model and "k" in target:
+        model = model.with_budget(target["k"])
     if out is not None and (is_model or chosen is not None):
         model.save(out)
     if plot is not None:

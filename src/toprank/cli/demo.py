@@ -153,7 +153,7 @@ def _print_campaign(
         f"to {YEARS[-2]}, few of which found fraud, and says which {alerts.height:,} of the {campaign.new.height:,} "
         f"companies of {YEAR} to check, and why.\n"
     )
-    terminal.show(model_card(info))
+    terminal.show(model_card(info, rates=rates))
     terminal.heading(f"The {ALERTS_SHOWN} companies of {YEAR} most worth checking")
     shown = alerts.head(ALERTS_SHOWN).to_dicts()
     terminal.show(alerts_table(shown, ["case_id"], amount="amount", outcome="fraud"))

@@ -44,6 +44,8 @@ if TYPE_CHECKING:
     import numpy as np
     import polars
 
+    from toprank.metrics import HitRates
+
 CLASS_RULES_SHOWN = 16
 FREE_TEXT_SHOWN = 38
 """Characters of a column of free text, so that it takes one line."""
@@ -117,37 +119,36 @@ def _describe_model(
         _describe_classifier(path, found, terminal, max_rules, all_facts)
         return
     with damage_in(path):
-        quality = _quality(info, arrays)
+        rates = _rates(arrays)
     exact = "; --exact prints the whole tree" if entry.has_leaves else ""
     if entry.has_page:
         exact = "; --exact prints every digit and category"
         model = load(path)
-        title, text = page_text(model, max_rules, is_whole=all_facts)
-        terminal.finish(found | {"rules": []} | page_facts(model, max_rules))
-        _print_model(info, terminal, all_facts, quality=quality)
+        title, text = page_text(model, path, max_rules, is_whole=all_facts)
+        terminal.finish(found | {"rules": []} | page_facts(model, path, max_rules))
+        _print_model(info, terminal, all_facts, rates=rates)
         terminal.heading(title)
         terminal.show(text)
     elif info["figures"].get("n_trees") or not entry.has_leaves:
         terminal.finish(found | {"rules": []})
-        _print_model(info, terminal, all_facts, quality=quality)
+        _print_model(info, terminal, all_facts, rates=rates)
     else:
-        _describe_tree(path, found, arrays, terminal, max_rules, max_conditions, all_facts, quality)
+        _describe_tree(path, found, arrays, terminal, max_rules, max_conditions, all_facts, rates)
     if not all_facts:
         terminal.hint(f"\n`toprank describe {shlex.quote(str(path))} --all` shows more{exact}.")
 
 
-def _quality(info: dict[str, Any], arrays: dict[str, np.ndarray]) -> str:
-    """Return the average precision that a model file knows, in words; empty if it knows none."""
+def _rates(arrays: dict[str, np.ndarray]) -> HitRates | None:
+    """Return the hit rates in a model file; None if it has none."""
     from toprank.metrics.hit_rates import HitRates
 
     found = without_prefix(arrays, "hit_rates_")
-    figures = info["figures"]
-    return precision_text(HitRates.from_arrays(found), figures["n_positives"] / figures["n_cases"]) if found else ""
+    return HitRates.from_arrays(found) if found else None
 
 
 def _describe_tree(
     path: Path, found: dict[str, Any], arrays: dict[str, np.ndarray], terminal: Terminal, max_rules: int | None,
-    max_conditions: int, all_facts: bool, quality: str,
+    max_conditions: int, all_facts: bool, rates: HitRates | None,
 ) -> None:  # fmt: skip
     """Show the first rules of a saved tree and the scorecard inside its leaves, without loading scikit-learn."""
     from toprank.explain import MAX_LEAVES, Covers, PathCounts, checked_leaf_rates, leaf_rules
@@ -184,7 +185,7 @@ def _describe_tree(
     shown = rules_shown(rules, width, max_rules)
     found |= {"rules": [rule.to_dict() for rule in rules]}
     terminal.finish(found | ({"scorecard": scorecard} if inside else {}))
-    _print_model(info, terminal, all_facts, quality=quality, inside=inside, alone=alone, card_shares=card_shares)
+    _print_model(info, terminal, all_facts, rates=rates, inside=inside, alone=alone, card_shares=card_shares)
     if shown and not alone:
         terminal.heading(rules_title(len(shown), tree.n_leaves))
         terminal.show(rules_list(shown, width))
@@ -260,15 +261,17 @@ def _print_model(
     all_facts: bool,
     *,
     is_chosen: bool = False,
-    quality: str = "",
+    rates: HitRates | None = None,
     inside: str = "",
     alone: str = "",
     card_shares: list[float] | None = None,
 ) -> None:
     """Print the card of a model, with how it orders rows inside leaves, and optionally its columns."""
+    figures = info["figures"]
+    quality = "" if rates is None else precision_text(rates, figures["n_positives"] / figures["n_cases"])
     judged = [("AP", quality)] if quality else []
     more = [*inside_facts(inside, alone), *judged, *_provenance(info, all_facts=all_facts)]
-    terminal.show(model_card(info, more, is_chosen=is_chosen, card_shares=card_shares))
+    terminal.show(model_card(info, more, is_chosen=is_chosen, card_shares=card_shares, rates=rates))
     if not all_facts:
         return
     shares = info["importances"]

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import numpy as np
 import typer
 
-from toprank.cli.columns import as_labels, kind_in_words, known_outcomes
+from toprank.cli.columns import as_labels, kind_in_words, known_outcomes, note_other_dates
 from toprank.cli.csv_text import CsvFormat
 from toprank.cli.options import Encoding, Label, ModelFile, Positive, Separator
 from toprank.cli.reading import as_numbers, check_readable
@@ -82,6 +82,7 @@ def evaluate(
             f"{model.name} was trained on the cases of {table.name}: the figures are optimistic. "
             "Hint: use cases that it has not seen."
         )
+    note_other_dates(ranker, features, table.name, terminal)
     terminal.finish(judgement.to_dict())
     _print_judgement(judgement, model.name, table.name, terminal)
 
@@ -136,11 +137,16 @@ def _amounts_in_text(column: polars.Series, model: Any) -> np.ndarray | None:
 
 
 def _print_judgement(judgement: Judgement, model: str, table: str, terminal: Terminal) -> None:
-    n, n_positives = judgement.n_cases, judgement.n_positives
+    n, n_positives, precision = judgement.n_cases, judgement.n_positives, judgement.average_precision
+    # A constant score has the same average precision in every bootstrap sample, which says nothing about its error.
+    is_constant = abs(judgement.roc_auc - 0.5) < 1e-9 and precision.high - precision.low < 1e-9
+    found = interval_text(precision)
+    if is_constant:
+        found = f"{three_decimals(precision.value)}, as all cases have the same score"
     terminal.show(f"{model} on {table}")
     terminal.show(Facts([
         ("cases", f"{count(n)}, {count(n_positives)} positive ({percent(n_positives / n)})"),
-        ("AP", f"{interval_text(judgement.average_precision)}; a random order has {three_decimals(n_positives / n)}"),
+        ("AP", f"{found}; a random order has {three_decimals(n_positives / n)}"),
         *chance_facts(judgement.to_dict()),
         ("AUC", f"{judgement.roc_auc:.3f}"),
     ]))  # fmt: skip

@@ -328,22 +328,24 @@ def report(model: Any, out: Path, judged: dict[str, Any], given: tuple[str, str]
             "rules": [rule.to_dict() for rule in shown],
             "info": info,
         }
-        | page_facts(model)
+        | page_facts(model, out)
     )
     if terminal.quiet:
         return
     base = model.n_positives_ / model.n_cases_
-    quality = f"{judged['average_precision']:.3f} {judged['how']}; a random order has {three_decimals(base)}"
+    quality = (
+        f"{three_decimals(judged['average_precision'])} {judged['how']}; a random order has {three_decimals(base)}"
+    )
     card = (model.tree_.scoring, model.columns_, model._points_spread) if hasattr(model, "tree_") else None
     inside = scorecard_summary(*card) if card else ""
     alone = no_split_text(model.tree_.n_leaves, inside, getattr(model, "ccp_alpha", None)) if card else ""
     more = [*inside_facts(inside, alone), ("AP", quality), *chance_facts(judged)]
-    terminal.show(model_card(info, more, card_shares=model._card_shares))
+    terminal.show(model_card(info, more, card_shares=model._card_shares, rates=model.rates_))
     if rules and not alone:
         terminal.heading(rules_title(len(shown), model.tree_.n_leaves))
         terminal.show(rules_list(shown, width))
     if entry_of(model).has_page:
-        title, text = page_text(model)
+        title, text = page_text(model, out)
         terminal.heading(title)
         terminal.show(text)
     if card and inside:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import math
 import re
+import shlex
 from collections.abc import Iterable, Sequence
 from copy import copy
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rich import box
@@ -25,6 +27,7 @@ if TYPE_CHECKING:
     import numpy as np
 
     from toprank.explain import ClassRule, Rule
+    from toprank.metrics import HitRates
     from toprank.tree.columns import Column
     from toprank.tree.scoring import Scoring
 
@@ -45,12 +48,13 @@ CARD_COLUMNS = 8
 CARD_LINES = 8
 """Lines of a scorecard, so that card, rules and scorecard of a model fit on one screen."""
 
-EXACT_COMMAND = "`toprank describe MODEL --exact`"
-"""How to print the full text of a model; shortened pages name it."""
+NO_FILE = "MODEL"
+"""Stands for the file of a model in suggested commands where it has none."""
 
 
-ALL_COMMAND = "`toprank describe MODEL --all`"
-"""How to print the whole page of a model; overviews name it."""
+def describe_command(path: Path | None, option: str) -> str:
+    """Return the command that prints a saved model with an option; shortened pages name it."""
+    return f"`toprank describe {NO_FILE if path is None else shlex.quote(str(path))} {option}`"
 
 
 def expected(value: float) -> str:
@@ -157,10 +161,12 @@ def model_card(
     *,
     is_chosen: bool = False,
     card_shares: Sequence[float] | None = None,
+    rates: HitRates | None = None,
 ) -> Group:
     """Return a fitted model in a few lines, from the contents of its file, followed by the lines of `more`.
 
-    `is_chosen`: whether a tree of a curve was chosen; `card_shares`: the result of `scorecard_shares`.
+    `is_chosen`: whether a tree of a curve was chosen; `card_shares`: the result of `scorecard_shares`; `rates`: the hit
+    rates of the model.
     """
     figures = info["figures"]
     rate = figures["n_positives"] / figures["n_cases"]
@@ -178,13 +184,13 @@ def model_card(
         ("outcome", f"looks for {classes[positive]!r}, the other is {classes[1 - positive]!r}"),
         ("columns", columns_in_words(info)),
         ("main columns", main_columns(info, card_shares) or no_columns),
-        flagged_row(info, is_chosen=is_chosen),
+        flagged_row(info, rates, is_chosen=is_chosen),
     ]
     known = [row for row in rows if row[1]]
     return Group(Text(info["class"], style="bold"), Facts([*known, *facts.items(), *more]))
 
 
-def flagged_row(info: dict[str, Any], *, is_chosen: bool = False) -> tuple[str, str]:
+def flagged_row(info: dict[str, Any], rates: HitRates | None = None, *, is_chosen: bool = False) -> tuple[str, str]:
     """Return which cases `predict` flags, from the contents of a file: by a budget, or by labels of the model.
 
     The text is empty for a model whose vote is one of its facts.
@@ -193,8 +199,9 @@ def flagged_row(info: dict[str, Any], *, is_chosen: bool = False) -> tuple[str, 
 
     figures, budget = info["figures"], info["parameters"].get("budget")
     if not is_chosen and (budget is not None or not entry_of(info["class"]).labels):
-        base_rate = figures["n_positives"] / figures["n_cases"]
-        return "budget", budget_text(Cutoff.from_dict(info["cutoff"]), base_rate=base_rate).removeprefix("budget ")
+        n_cases, cutoff = figures["n_cases"], Cutoff.from_dict(info["cutoff"])
+        text = budget_text(cutoff, rates, base_rate=figures["n_positives"] / n_cases, n_cases=n_cases)
+        return "budget", text.removeprefix("budget ")
     text = ""
     if "n_fp" in figures:
         text = least_cost_text(figures["n_positives"], figures["n_fp"], figures["n_fn"])
@@ -305,7 +312,9 @@ def precision_text(rates: Any, base_rate: float) -> str:
     """Return the average precision of a model in words, and how it was estimated; empty if unknown."""
     if math.isnan(rates.average_precision):
         return ""
-    return f"{rates.average_precision:.3f} {judged_on(rates)}; a random order has {three_decimals(base_rate)}"
+    return (
+        f"{three_decimals(rates.average_precision)} {judged_on(rates)}; a random order has {three_decimals(base_rate)}"
+    )
 
 
 def judged_on(rates: Any) -> str:
@@ -321,8 +330,10 @@ def inside_facts(inside: str, alone: str) -> list[tuple[str, str]]:
     return [("inside leaves", inside), *([("", alone)] if alone else [])] if inside else []
 
 
-def page_facts(model: Any, max_rules: int | None = None) -> dict[str, Any]:
+def page_facts(model: Any, path: Path | None = None, max_rules: int | None = None) -> dict[str, Any]:
     """Return a model on a page as plain values, with at most `max_rules` rules; nothing for other models.
+
+    `path` is the file of the model, if it has one.
 
     A score is the base, plus the points of the rules that hold, plus the points of the values of a case; with a tree
     of corrections, plus those of its leaf.
@@ -336,24 +347,27 @@ def page_facts(model: Any, max_rules: int | None = None) -> dict[str, Any]:
         "base": card.base,
         "rules": [flag.to_dict() for flag in getattr(model, "flags_", ())][:max_rules],
         "scorecard": table_rows(card_columns(card, model.columns_, [shape.feature for shape in card.shapes])),
-        "page": model._page(full_text=EXACT_COMMAND),
+        "page": model._page(full_text=describe_command(path, "--exact")),
         **({"tree": model.to_plain()["tree"]} if hasattr(model, "card_tree_") else {}),
     }
 
 
-def page_text(model: Any, max_rules: int | None = None, *, is_whole: bool = False) -> tuple[str, str]:
+def page_text(
+    model: Any, path: Path | None = None, max_rules: int | None = None, *, is_whole: bool = False
+) -> tuple[str, str]:
     """Return a title and the page of a model, with at most `max_rules` rules; only its beginning if it is long.
 
-    `is_whole`: the whole page.
+    `path` is the file of the model, if it has one; `is_whole`: the whole page.
     """
+    full_text = describe_command(path, "--exact")
     n = len(getattr(model, "flags_", ()))
     if max_rules is None or max_rules >= n:
         if is_whole:
-            return "The model", model._page(full_text=EXACT_COMMAND)
-        return "The model", model._overview(ALL_COMMAND, EXACT_COMMAND)
+            return "The model", model._page(full_text=full_text)
+        return "The model", model._overview(describe_command(path, "--all"), full_text)
     first = copy(model)
     first.flags_ = model.flags_.take(range(max_rules))
-    return f"The model, with the first {max_rules:,} of {n:,} rules", first._page(full_text=EXACT_COMMAND)
+    return f"The model, with the first {max_rules:,} of {n:,} rules", first._page(full_text=full_text)
 
 
 def flags_page_part(model: Any) -> tuple[str, str]:
@@ -467,9 +481,14 @@ def chance_facts(judged: dict[str, Any]) -> list[tuple[str, str]]:
     """Return the line below an average precision that a random order often has."""
     if not judged["is_near_chance"]:
         return []
-    limit = three_decimals(judged["random_order_limit"])
+    return [("", near_chance_text(judged["random_order_limit"], judged["has_few_positives"]))]
+
+
+def near_chance_text(random_order_limit: float, has_few_positives: bool) -> str:
+    """Return what an average precision says that a random order often has."""
+    limit = three_decimals(random_order_limit)
     few = f"With so few positives, 5 % of random orders have more than {limit}: {TOO_FEW}"
-    return [("", few if judged["has_few_positives"] else NEAR_CHANCE)]
+    return few if has_few_positives else NEAR_CHANCE
 
 
 def share_interval_text(interval: Any) -> str:
@@ -480,4 +499,5 @@ def share_interval_text(interval: Any) -> str:
 def interval_text(interval: Any) -> str:
     """Return a figure with its interval: 0.331 (0.284 to 0.379)."""
     level = f"{100 * interval.level:.0f} % confidence"
-    return f"{interval.value:.3f} ({interval.low:.3f} to {interval.high:.3f} with {level})"
+    value, low, high = (three_decimals(end) for end in (interval.value, interval.low, interval.high))
+    return f"{value} ({low} to {high} with {level})"

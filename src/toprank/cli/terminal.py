@@ -187,7 +187,7 @@ class Terminal:
                     return
                 self._unread_at = len(self.notes)
             if left_out:  # reworded for the command line
-                text = f"{text.partition(' Hint:')[0]}{self.keep_hint}"
+                text = f"{text.partition(' Hint:')[0].replace(' of X ', ' ', 1)}{self.keep_hint}"
                 self.noted_columns.update(left_out)
             self.note(text)
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 import shlex
 import warnings
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import numpy as np
 import typer
 
 from toprank.budget import fewer_text
-from toprank.cli.columns import model_features, text_columns
+from toprank.cli.columns import model_features, note_other_dates, text_columns
 from toprank.cli.csv_text import CsvFormat
 from toprank.cli.options import (
     Encoding,
@@ -24,13 +24,14 @@ from toprank.cli.options import (
     split_names,
 )
 from toprank.cli.reading import TableFile, check_readable
-from toprank.cli.show import alerts_table, percent, rates_source, strengths_text, why_no_rates
+from toprank.cli.show import alerts_table, near_chance_text, percent, rates_source, strengths_text, why_no_rates
 from toprank.cli.terminal import Terminal
 from toprank.cli.writing import check_table_output, write_table
 from toprank.errors import InputError
 from toprank.files.model_file import load
 from toprank.register import entry_of
 from toprank.words.counts import hits_in_words, plural
+from toprank.words.numbers import three_decimals
 
 if TYPE_CHECKING:
     import polars
@@ -97,18 +98,23 @@ def topk(
     ranker, source, frame, features = load_and_read(model, table, terminal, csv_format=csv_format, needs_choice=chosen)
     ids = split_names(id_columns, frame.columns, "--id", table.name)
     kept = _kept_columns(keep, ids, ranker, frame, table.name)
+    ties = Ties(0, 0)
     with terminal.working(f"Ranking {plural(frame.height, 'case')}", is_scoring=True):
         if chosen:
             top = flagged_by_choice(ranker, features, reasons)
         else:
-            top = ranked(ranker, features, choose_k(asked, ranker, frame.height, table.name, terminal), reasons)
+            k_listed = choose_k(asked, ranker, frame.height, table.name, terminal)
+            top, ties = first_cases(ranker, features, k_listed, reasons)
+    note_near_chance(ranker, terminal)
+    note_other_dates(ranker, features, table.name, terminal)
     alerts = join_columns(top, source.as_written([*ids, *kept]), ids, kept, table.name)
     if out is not None:
         write_table(alerts, out, raw=raw_text, shares=[name for name in top.columns if name.endswith("_rate")])
-    result = {"n_rows": frame.height, "k": alerts.height, "out": None if out is None else str(out)}
+    result = {"n_rows": frame.height, "k": alerts.height, "out": None if out is None else str(out),
+              "ties_at_cutoff": ties._asdict()}  # fmt: skip
     terminal.finish(result | ({} if out is not None else {"alerts": alerts.to_dicts()}))
     title = _title(alerts.height, frame.height, chosen, chosen and ranker.selected_.cut is not None)
-    _print_alerts(title, alerts, ids + kept or ["row"], out, ranker, terminal)
+    _print_alerts(title, alerts, ids + kept or ["row"], out, ranker, ties, terminal)
 
 
 def load_and_read(
@@ -163,6 +169,32 @@ def ranked(ranker: Any, features: Any, k: int, reasons: int) -> polars.DataFrame
     return nw.from_native(ranker.top_k(features, k, reasons=reasons)).to_polars()
 
 
+class Ties(NamedTuple):
+    """Cases with the score of the last one listed: how many of them are listed, and how many there are."""
+
+    listed: int
+    cases: int
+
+    def in_words(self, n_alerts: int) -> str:
+        """Return which cases a list of so many takes from a tie that does not fit; empty if it fits."""
+        if self.listed == self.cases:
+            return ""
+        which = "The last one is" if self.listed == 1 else f"The last {self.listed:,} are"
+        which = which if self.listed < n_alerts else "This is" if n_alerts == 1 else "These are"
+        return f"{which} the first of {self.cases:,} cases with the same score, in the order of the file."
+
+
+def first_cases(ranker: Any, features: Any, k: int, reasons: int) -> tuple[polars.DataFrame, Ties]:
+    """Return what `ranked` does, and the ties at the end of the list."""
+    score = ranker.decision_function(features)
+    rows = np.argsort(-score, kind="stable")[:k]
+    is_tied = score == score[rows[-1]]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # decision_function has warned already, of the whole file
+        top = ranked(ranker, features[rows], k, reasons)
+    return top.with_columns(row=rows[top["row"].to_numpy()]), Ties(int(is_tied[rows].sum()), int(is_tied.sum()))
+
+
 def flagged_by_choice(curve: Any, features: Any, reasons: int) -> polars.DataFrame:
     """Return the cases that the chosen tree of a curve flags, in the order of the curve.
 
@@ -178,8 +210,22 @@ def flagged_by_choice(curve: Any, features: Any, reasons: int) -> polars.DataFra
     return top.head(len(flagged))
 
 
+def note_near_chance(ranker: Any, terminal: Terminal) -> None:
+    """Add a note if a list by this model will hardly be better than one in random order."""
+    rates: HitRates = ranker.rates_
+    base_rate, n_positives = ranker.base_rate_, ranker.n_positives_
+    if rates.is_near_chance(base_rate, n_positives):
+        few, limit = rates.has_few_positives(base_rate, n_positives), rates.random_order_limit(base_rate, n_positives)
+        found = (
+            f"On new cases, {rates_source(rates)}, the AP of this model is {three_decimals(rates.average_precision)}"
+        )
+        terminal.note(f"{found}; a random order has {three_decimals(base_rate)}. {near_chance_text(limit, few)}")
+
+
 def read_k(text: str | None) -> int | float | None:
-    """Return a number of cases, not yet checked against the table, or a share of them."""
+    """Return a number of cases, not yet checked against the table, or a share of them: 100% are all cases."""
+    if text == "100%":
+        return 1.0
     try:
         return None if text is None else int(text)
     except ValueError:
@@ -237,14 +283,17 @@ def _title(n_alerts: int, n_rows: int, chosen: bool, is_cut: bool) -> str:
 
 
 def _print_alerts(
-    title: str, alerts: polars.DataFrame, carried: list[str], out: Path | None, ranker: Any, terminal: Terminal
-) -> None:
-    """Print the first alerts, or where they were written, and the hits to expect among them."""
-    expected = hits_text(alerts, ranker)
+    title: str, alerts: polars.DataFrame, carried: list[str], out: Path | None, ranker: Any, ties: Ties,
+    terminal: Terminal,
+) -> None:  # fmt: skip
+    """Print the first alerts, or where they were written, the hits to expect among them, and ties that are split."""
+    expected, tied = hits_text(alerts, ranker), ties.in_words(alerts.height)
     if out is not None:
         if not terminal.quiet:
             terminal.show(
-                f"{title}; {expected}." if expected else f"{title}.", f"Wrote {out} in {terminal.seconds:.1f} s."
+                f"{title}; {expected}." if expected else f"{title}.",
+                *([tied] if tied else []),
+                f"Wrote {out} in {terminal.seconds:.1f} s.",
             )
         return
     if not alerts.height:
@@ -257,6 +306,8 @@ def _print_alerts(
     if strengths:
         terminal.hint(f"  {strengths}")
     terminal.hint(f"  {expected[0].upper()}{expected[1:]}.")
+    if tied:
+        terminal.hint(f"  {tied}")
     if shown.height < alerts.height:
         terminal.hint("Write all of them with -o alerts.csv.")
 

@@ -26,7 +26,15 @@ from toprank.data.dates import (
     useful_parts,
 )
 from toprank.data.encoding import ManyCategoriesWarning, read_days
-from toprank.data.number_text import NEARLY_ALL, NOTHING, NumberForm, learn_number_form, numbers_of, ordered_bands
+from toprank.data.number_text import (
+    NEARLY_ALL,
+    NOTHING,
+    NumberForm,
+    learn_number_form,
+    numbers_of,
+    ordered_bands,
+    why_no_numbers,
+)
 from toprank.data.table import Coded, Table, kind_of_values
 from toprank.errors import InputError, InputTypeError, warn_caller
 from toprank.metrics.checks import is_int
@@ -39,8 +47,8 @@ MAX_CATEGORIES = 254
 MIN_ROWS = 50
 """Smallest number of rows for leaving out a column."""
 
-TEXT_SAMPLE = 1_000
-"""Distinct values used to recognise free text, and rows checked first for repeated numbers."""
+ROWS_CHECKED = 1_000
+"""Rows checked first for repeated numbers."""
 
 MIN_WORDS, MIN_DISTINCT_SHARE = 4, 0.5
 """Free text has this many words on average, and at least this share of distinct values."""
@@ -198,7 +206,7 @@ def _numbers_left_out(table: Table, judged: set[int]) -> dict[int, str]:
     positions = [i for i in sorted(judged) if table.is_numeric(i)]
     if not positions:
         return {}
-    head = table.head(positions, TEXT_SAMPLE).astype(np.float64)
+    head = table.head(positions, ROWS_CHECKED).astype(np.float64)
     with np.errstate(invalid="ignore"):
         same = np.all((head == head[0]) | np.isnan(head) & np.isnan(head[0]), axis=0)
         whole = np.all(head == np.floor(head), axis=0)
@@ -239,18 +247,21 @@ def is_id_name(name: str) -> bool:
     return bool(words) and words[-1].lower() in ID_WORDS
 
 
-def _text_left_out(texts: Sequence[Any], n_known: int, n_missing: int) -> str | None:
-    """Why a column of text, given its distinct values, is left out; None if it is kept."""
+def _text_left_out(coded: Coded) -> str | None:
+    """Why a column of text is left out; None if it is kept."""
+    texts, n_known = coded.distinct, int(np.count_nonzero(coded.codes >= 0))
+    n_missing = len(coded.codes) - n_known
     if len(texts) <= 1 and (not texts or n_missing == 0):
         return CONSTANT if texts else EMPTY
     if n_known < MIN_ROWS or not all(isinstance(text, str) for text in texts):
         return None
-    sample = texts[:: max(1, len(texts) // TEXT_SAMPLE)]
-    if len(texts) >= MIN_DISTINCT_SHARE * n_known:
-        words = sum(len(text.split()) for text in sample) / len(sample)
-        if words >= MIN_WORDS:
-            return FREE_TEXT
-    return IDENTIFIER if len(texts) >= NEARLY_ALL * n_known else None
+    if len(texts) >= MIN_DISTINCT_SHARE * n_known and sum(len(text.split()) for text in texts) >= MIN_WORDS * len(
+        texts
+    ):
+        return FREE_TEXT
+    if len(texts) < NEARLY_ALL * n_known:
+        return None
+    return why_no_numbers(texts, coded.counts.tolist()) or IDENTIFIER
 
 
 # --- columns not stored as numbers --------------------------------------------------------------------------
@@ -267,7 +278,7 @@ def _learn_values(table: Table, i: int, is_chosen: bool, is_judged: bool) -> lis
             )
         return _date_columns(name, "date", days_of_series(table.series(i)), is_judged)
     kind = kind_of_values(table, i)
-    codes, distinct = table.coded(i)
+    distinct = table.coded(i).distinct
     if kind == "date":
         return _date_columns(name, "date", np.array(days_of_values(table.cells(i))), is_judged)
     if kind == "number" and not is_chosen:
@@ -285,8 +296,7 @@ def _learn_values(table: Table, i: int, is_chosen: bool, is_judged: bool) -> lis
         if not is_declared and (form := learn_numbers(table.coded(i))) is not None:
             return [Column(name, form=form.form, unit=form.unit)]
     if is_judged:
-        n_known = int(np.count_nonzero(codes >= 0))
-        reason = _text_left_out(distinct, n_known, len(codes) - n_known)
+        reason = _text_left_out(table.coded(i))
         if reason is not None:
             return reason
     column = _learn_categories(name, table.counts(i))

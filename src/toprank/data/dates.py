@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import narwhals as nw
 import numpy as np
 
-from toprank.data.number_text import NEARLY_ALL, SAMPLE
+from toprank.data.number_text import NEARLY_ALL
 from toprank.tree.columns import MILLISECONDS
 
 TIME = (
@@ -23,11 +23,20 @@ TIME = (
 )
 YEAR_FIRST = re.compile(r"(?P<a>\d{4})(?P<mark>[-/.])(?P<b>\d{1,2})(?P=mark)(?P<c>\d{1,2})" + TIME)
 YEAR_LAST = re.compile(r"(?P<a>\d{1,2})(?P<mark>[-/.])(?P<b>\d{1,2})(?P=mark)(?P<c>\d{4}|\d{2})" + TIME)
+NAMED = {
+    "dmy": re.compile(
+        r"(?P<day>\d{1,2})(?:[-/. ]|\. | of )?(?P<month>[A-Za-z]{3,9})\.?[-/., ]{0,2}(?P<year>\d{4}|\d{2})" + TIME
+    ),
+    "mdy": re.compile(r"(?P<month>[A-Za-z]{3,9})\.?[-/ ](?P<day>\d{1,2})[-/, ]{1,2}(?P<year>\d{4}|\d{2})" + TIME),
+}
+"""Dates with the name of a month: 10-Mar-2022, 25 September 2022, March 10, 2022."""
 ORDERS = {"ymd": "year first (2024-12-31)", "dmy": "day first (31.12.2024)", "mdy": "month first (12/31/2024)"}
 """Forms of dates written as text, in words."""
 FIRST_YEAR = 69
 """Two-digit years from here on belong to the 20th century, below to the 21st."""
 
+MONTH_NAMES = ("january", "february", "march", "april", "may", "june", "july", "august", "september", "october",
+               "november", "december")  # fmt: skip
 DAY_ZERO = date(1970, 1, 1).toordinal()
 MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
 WEEKDAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
@@ -62,6 +71,8 @@ def read_date(text: str, form: str) -> float:
     --------
     >>> read_date("1970-01-02", "dmy"), read_date("02.01.1970 12:00", "dmy"), read_date("13/01/1970", "mdy")
     (1.0, 1.5, nan)
+    >>> read_date("2-Jan-1970", "dmy"), read_date("January 2, 1970", "mdy")
+    (1.0, 1.0)
     """
     text = text.strip()
     match = YEAR_FIRST.fullmatch(text)
@@ -69,16 +80,26 @@ def read_date(text: str, form: str) -> float:
         form = "ymd"
     elif form != "ymd":
         match = YEAR_LAST.fullmatch(text)
-    if match is None:
-        return math.nan
-    a, b, c = match["a"], match["b"], match["c"]
-    year, month, day = {"ymd": (a, b, c), "dmy": (c, b, a), "mdy": (c, a, b)}[form]
+    if match is not None:
+        a, b, c = match["a"], match["b"], match["c"]
+        year, month, day = {"ymd": (a, b, c), "dmy": (c, b, a), "mdy": (c, a, b)}[form]
+    else:
+        match = NAMED[form].fullmatch(text) if form in NAMED else None
+        if match is None:
+            return math.nan
+        year, month, day = match["year"], str(_month_of(match["month"])), match["day"]
     full = int(year) if len(year) == 4 else int(year) + (1900 if int(year) >= FIRST_YEAR else 2000)
     try:
         days = date(full, int(month), int(day)).toordinal() - DAY_ZERO
     except ValueError:
         return math.nan
     return days + _time_of_day(match) if match["hour"] is not None else float(days)
+
+
+def _month_of(name: str) -> int:
+    """Return the month that a name or its beginning stands for, 0 if it is none: Sep, Sept and September are 9."""
+    found = [k for k, each in enumerate(MONTH_NAMES, 1) if each.startswith(name.lower())]
+    return found[0] if len(found) == 1 else 0
 
 
 def _time_of_day(match: re.Match[str]) -> float:
@@ -106,28 +127,34 @@ def learn_date_form(distinct: Sequence[str], read: Callable[[str], np.ndarray] |
     >>> learn_date_form(["03/04/2024", "12/31/2024"]), learn_date_form(["03/04/2024"])
     (DateForm(form='mdy', is_ambiguous=False), DateForm(form='dmy', is_ambiguous=True))
     """
-    forms = tuple(ORDERS)
-    if len(distinct) > 2 * SAMPLE:
-        sample = distinct[:: len(distinct) // SAMPLE]
-        found = _learn(sample, forms, lambda form: read_dates(sample, form))
-        if found is None:
-            return None
-        forms = ("ymd",) if found.form == "ymd" else ("dmy", "mdy")
-    return _learn(distinct, forms, read or (lambda form: read_dates(distinct, form)))
+    read = read or (lambda form: read_dates(distinct, form))
+    n_known = sum(bool(text.strip()) for text in distinct)
+    if not n_known or not _may_be_dates(distinct, n_known):
+        return None
+    count = {"ymd": int(np.count_nonzero(~np.isnan(read("ymd"))))}
+    if count["ymd"] < n_known:  # the other forms read the year first, too
+        count |= {form: int(np.count_nonzero(~np.isnan(read(form)))) for form in ORDERS if form != "ymd"}
+    best = max(count, key=lambda form: count[form])  # ties go to the first: year, day, month
+    if count[best] < NEARLY_ALL * n_known:
+        return None
+    return DateForm(best, best == "dmy" and count["dmy"] == count["mdy"] > 0)
+
+
+def _may_be_dates(distinct: Sequence[str], n_known: int) -> bool:
+    """Return False if too many texts look like no date; most columns of text are ruled out by their first tenth."""
+    n_others, most_others = 0, (1 - NEARLY_ALL) * n_known + 1
+    patterns = (YEAR_LAST, YEAR_FIRST, *NAMED.values())
+    for text in map(str.strip, distinct):
+        if text and not any(pattern.fullmatch(text) for pattern in patterns):
+            n_others += 1
+            if n_others > most_others:
+                return False
+    return True
 
 
 def read_dates(texts: Sequence[str], form: str) -> np.ndarray:
     """Return `read_date` of each text: float64."""
     return np.array([read_date(text, form) for text in texts], np.float64)
-
-
-def _learn(distinct: Sequence[str], forms: Sequence[str], read: Callable[[str], np.ndarray]) -> DateForm | None:
-    n_known = sum(bool(text.strip()) for text in distinct)
-    count = {form: int(np.count_nonzero(~np.isnan(read(form)))) for form in forms}
-    best = max(count, key=lambda form: count[form])  # ties go to the first: year, day, month
-    if not n_known or count[best] < NEARLY_ALL * n_known:
-        return None
-    return DateForm(best, best == "dmy" and count["dmy"] == count["mdy"] > 0)
 
 
 def days_of_values(values: Sequence[Any]) -> list[float]:

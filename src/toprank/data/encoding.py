@@ -441,7 +441,7 @@ def _in_any_form(
 
 def _as_form(form: NumberForm) -> str:
     """A format of numbers in words: as 1,234.56 EUR."""
-    return f"as {form.form} {form.unit}".rstrip()
+    return f"as {form.as_written}"
 
 
 def _commonest(coded: Coded, among: np.ndarray) -> str:

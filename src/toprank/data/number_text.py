@@ -14,6 +14,8 @@ from itertools import pairwise
 from typing import NamedTuple
 
 from toprank.tree.columns import NUMBER_FORMS, Column
+from toprank.words.counts import plural
+from toprank.words.visible import quoted
 
 NEARLY_ALL = 0.9
 """Share of a column's distinct values that must have one form."""
@@ -23,9 +25,6 @@ FEW_DISTINCT = 20
 
 CODE_DIGITS, LONG_CODE_DIGITS = 4, 9
 """Digits from which plain integers are codes if all have the same length, and if they do not."""
-
-SAMPLE = 200
-"""Distinct values checked first; they rule out most columns of text."""
 
 SIGNS = "+-\u2212"
 SPACES = " \u00a0\u202f'\u2019"
@@ -52,6 +51,11 @@ class NumberForm(NamedTuple):
     def from_column(cls, column: Column) -> NumberForm:
         """How a trained model reads the numbers of a column."""
         return cls(column.form, column.unit, column.zero_groups)
+
+    @property
+    def as_written(self) -> str:
+        """The format in words: 1,234.56 EUR."""
+        return f"{self.form} {self.unit}".rstrip()
 
 
 def _pattern(decimal: str, *, zero_groups: bool) -> re.Pattern[str]:
@@ -122,11 +126,19 @@ def learn_number_form(distinct: Sequence[str], may_be_few: bool = False) -> Numb
     >>> learn_number_form(["0.14", "2.29", "05"])
     NumberForm(form='1,234.56', unit='', zero_groups=False)
     """
-    if len(distinct) > 2 * SAMPLE:
-        step = len(distinct) // SAMPLE
-        if _learn(distinct[::step], may_be_few=True) is None:
+    known = [text.strip() for text in distinct if text.strip()]
+    found = _form_of_nearly_all(known)
+    if found is None:
+        return None
+    numbers = [text for text in known if (read := read_number(text, found.form)) is not None and read[1] == found.unit]
+    if all(PLAIN.fullmatch(text) for text in numbers):
+        lengths = sorted(len(text.partition(".")[0]) for text in numbers)
+        one_length = lengths[0] == lengths[-1] >= CODE_DIGITS
+        is_few = len(numbers) <= FEW_DISTINCT and not may_be_few
+        is_padded = any(LEADING_ZERO.fullmatch(text) for text in numbers)
+        if is_few or is_padded or one_length or lengths[len(lengths) // 2] >= LONG_CODE_DIGITS:
             return None
-    return _learn(distinct, may_be_few)
+    return found
 
 
 def commonest_form(distinct: Sequence[str]) -> tuple[NumberForm, int] | None:
@@ -139,37 +151,81 @@ def commonest_form(distinct: Sequence[str]) -> tuple[NumberForm, int] | None:
     >>> commonest_form(["12.5", "7", "3,5 EUR", "n/a"])
     (NumberForm(form='1,234.56', unit='', zero_groups=False), 2)
     """
+    return _commonest(distinct, len(distinct))
+
+
+def _form_of_nearly_all(known: Sequence[str]) -> NumberForm | None:
+    """Return the form and unit of nearly all texts, in whatever order they come; None if they have none."""
+    best = _commonest(known, math.floor((1 - NEARLY_ALL) * len(known)) + 1)  # one more, as the product may be too small
+    return None if best is None or best[1] < NEARLY_ALL * len(known) else best[0]
+
+
+def _commonest(distinct: Sequence[str], most_others: int) -> tuple[NumberForm, int] | None:
+    """Return `commonest_form`; forms are given up at more than `most_others` texts that are no numbers in them."""
     best: tuple[NumberForm, int] | None = None
     for form in NUMBER_FORMS:
-        units = Counter(read[1] for text in distinct if (read := read_number(text, form)) is not None)
-        if units:
+        units: Counter[str] = Counter()
+        n_others = 0
+        for text in distinct:
+            read = read_number(text, form)
+            if read is not None:
+                units[read[1]] += 1
+                continue
+            n_others += 1
+            if n_others > most_others:
+                break
+        if n_others <= most_others and units:
             unit, n = units.most_common(1)[0]
             if best is None or n > best[1]:
                 best = NumberForm(form, unit), n
     return best
 
 
-def _learn(distinct: Sequence[str], may_be_few: bool = False) -> NumberForm | None:
-    known = [text.strip() for text in distinct if text.strip()]
-    best = commonest_form(known)
-    if best is None or best[1] < NEARLY_ALL * len(known):
-        return None
-    found = best[0]
-    numbers = [text for text in known if (read := read_number(text, found.form)) is not None and read[1] == found.unit]
-    if all(PLAIN.fullmatch(text) for text in numbers):
-        lengths = sorted(len(text.partition(".")[0]) for text in numbers)
-        one_length = lengths[0] == lengths[-1] >= CODE_DIGITS
-        is_few = len(numbers) <= FEW_DISTINCT and not may_be_few
-        is_padded = any(LEADING_ZERO.fullmatch(text) for text in numbers)
-        if is_few or is_padded or one_length or lengths[len(lengths) // 2] >= LONG_CODE_DIGITS:
-            return None
-    return found
-
-
 def numbers_of(distinct: Sequence[str], found: NumberForm) -> list[float]:
     """Return the number in each text, NaN if it has another form or unit."""
     read = [read_number(text, found.form, zero_groups=found.zero_groups) for text in distinct]
     return [math.nan if each is None or each[1] != found.unit else each[0] for each in read]
+
+
+def why_no_numbers(distinct: Sequence[str], counts: Sequence[int]) -> str:
+    """Return why a column that looks like numbers is none, in words; empty if it looks like names or codes.
+
+    It looks like numbers if at least half of its distinct values are numbers of one form, most of them with a unit, a
+    sign, a separator or decimals; `counts` says how many cells hold each.
+
+    Examples
+    --------
+    >>> why_no_numbers(["$5.25", "$1,200.00", "$7.10", "(55.70)"], [1, 1, 1, 2])
+    "looks like numbers, but 2 of 5 cells are not written as 1,234.56 $, such as '(55.70)'"
+    >>> why_no_numbers(["1.7k", "12.4k"], [1, 1])
+    "looks like numbers with k or M, such as '1.7k', which are not read"
+    >>> why_no_numbers(["A12", "A13"], [1, 1])
+    ''
+    """
+    texts = {text: n for text, n in zip(distinct, counts, strict=True) if text.strip()}
+    sizes = [match for text in texts if (match := MAGNITUDE.fullmatch(text.strip())) is not None]
+    if any(
+        2 * sum(read_number(size["number"], form) is not None for size in sizes) > len(texts) for form in NUMBER_FORMS
+    ):
+        return f"looks like numbers with k or M, such as {quoted(sizes[0].string)}, which are not read"
+    best = commonest_form(list(texts))
+    if best is None:
+        return ""
+    form = best[0]
+    numbers = [text for text in texts if read_number(text, form.form) is not None]
+    n_plain = sum(PLAIN.fullmatch(text.strip()) is not None for text in numbers)
+    if 2 * len(numbers) < len(texts) or 2 * n_plain >= len(numbers):
+        return ""
+    others = [text for text, value in zip(texts, numbers_of(list(texts), form), strict=True) if math.isnan(value)]
+    if not others:
+        return ""
+    example = min(others, key=lambda text: (-texts[text], text))
+    n_others, n_cells = sum(texts[text] for text in others), sum(texts.values())
+    are = "is" if n_others == 1 else "are"
+    return (
+        f"looks like numbers, but {n_others:,} of {plural(n_cells, 'cell')} {are} not written as {form.as_written}, "
+        f"such as {quoted(example)}"
+    )
 
 
 # --- bands --------------------------------------------------------------------------------------------------------

@@ -11,7 +11,7 @@ import narwhals as nw
 import numpy as np
 
 from toprank.data.cases import Cases
-from toprank.data.column_roles import TEXT_SAMPLE
+from toprank.data.column_roles import ROWS_CHECKED
 from toprank.data.table import Coded, Table, is_missing, read_table
 from toprank.errors import InputError, InputTypeError
 from toprank.tree.columns import Column
@@ -88,7 +88,7 @@ class PartitionedTable(Table):
     @classmethod
     def from_parts(cls, parts: Partitions, sizes: Sequence[int]) -> tuple[PartitionedTable, Any]:
         """The table, and its first rows as frame or array."""
-        wanted, here = TEXT_SAMPLE, []
+        wanted, here = ROWS_CHECKED, []
         for size in sizes:
             here.append(min(wanted, size))
             wanted -= here[-1]

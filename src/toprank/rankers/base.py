@@ -449,7 +449,10 @@ class Ranker(ClassifierMixin, TableReader):
 
     def _line_in_words(self) -> str:
         """Return the cutoff of `predict` and its expected hits, in words; "" if `_facts` says what is flagged."""
-        return budget_text(self.cutoff_, is_default=self.budget_ is None, base_rate=self.base_rate_)
+        is_default = self.budget_ is None
+        return budget_text(
+            self.cutoff_, self.rates_, is_default=is_default, base_rate=self.base_rate_, n_cases=self.n_cases_
+        )
 
     def _importances(self) -> np.ndarray:
         """Return the share of each column in the model, float64 (n_features,); all 0 without importances."""

@@ -85,11 +85,16 @@ def percent_text(share: float) -> str:
 def three_decimals(share: float) -> str:
     """Return a share of 0 to 1 with three decimals, such as an average precision; a small one is not called zero.
 
+    Rounding errors of a sum do not change how a number is rounded.
+
     Examples
     --------
     >>> three_decimals(0.0974), three_decimals(1 / 8000), three_decimals(3e-6), three_decimals(0.0)
     ('0.097', '0.0001', '< 0.0001', '0.000')
+    >>> three_decimals(0.0575), three_decimals(0.05749999999999999)
+    ('0.058', '0.058')
     """
+    share = round(share, 12)
     if 0 < share < 0.0005:
         return f"{share:.4f}" if share >= 0.00005 else "< 0.0001"
     return f"{share:.3f}"
@@ -119,9 +124,12 @@ def expected_rate_text(rate: float, lift: float, *, is_for_new_cases: bool) -> s
     'expected hit rate 29.4 %, 14.7 times that of all cases'
     >>> expected_rate_text(1e-20, 1e-18, is_for_new_cases=False)
     'training rate < 0.1 %, less than 0.01 times that of all cases'
+    >>> expected_rate_text(0.05, 1.0, is_for_new_cases=True)
+    'expected hit rate 5 %, the same as that of all cases'
     """
     what = "expected hit rate" if is_for_new_cases else "training rate"
-    compared = f", {lift_text(lift)} times that of all cases" if math.isfinite(lift) else ""
+    times = "the same as" if lift_text(lift) == "1" else f"{lift_text(lift)} times"
+    compared = f", {times} that of all cases" if math.isfinite(lift) else ""
     return f"{what} {hit_rate_text(rate, is_for_new_cases=is_for_new_cases)}{compared}"
 
 

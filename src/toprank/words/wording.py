@@ -120,14 +120,16 @@ def _in_quotes(name: str) -> str:
 
 
 def is_ambiguous(name: str) -> bool:
-    """Return True if a name in a list could be read as several, or has invisible spaces at an end.
+    """Return True if a name in a text could be read as several, or as the next condition, or has spaces at an end.
 
     Examples
     --------
-    >>> is_ambiguous("bar, small"), is_ambiguous("tea or coffee"), is_ambiguous("bar "), is_ambiguous("tea room")
-    (True, True, True, False)
+    >>> [is_ambiguous(name) for name in ("bar, small", "bar; small", "tea or coffee", "tea and coffee", "bar ")]
+    [True, True, True, True, True]
+    >>> is_ambiguous("tea room")
+    False
     """
-    return "," in name or " or " in one_line(name) or name != name.strip()
+    return any(mark in one_line(name) for mark in (",", ";", " or ", " and ")) or name != name.strip()
 
 
 def _consistent(bounds: Sequence[float], value: float | None, detail: Detail) -> tuple[list[str], str]:

@@ -519,6 +519,20 @@ def test_no_choice_changes_what_the_curve_itself_predicts(curve, table):
     assert np.array_equal(chosen.predict(X), chosen.selected_.tree.predict(X))
 
 
+@pytest.mark.parametrize("budget", [9, 0.1])
+@pytest.mark.parametrize("cv", [0, 3])
+def test_another_budget_is_that_of_a_fit_with_it(curve, table, budget, cv, tmp_path):
+    X, y = table
+    model = clone(curve).set_params(budget=20, cv=cv).fit(X, y)
+    other, expected = model.with_budget(budget), clone(model).set_params(budget=budget).fit(X, y)
+    assert (model.budget, model.budget_, model.cutoff_.k) == (20, 20, 20)
+    assert len(other.top_k(X)) == len(expected.top_k(X))
+    assert other.cutoff_.to_dict() == pytest.approx(expected.cutoff_.to_dict(), nan_ok=True)
+    assert np.array_equal(other.predict(X), expected.predict(X))
+    other.save(tmp_path / "m")
+    assert load(tmp_path / "m").cutoff_ == other.cutoff_
+
+
 def test_a_choice_of_another_curve_is_refused(curve, table):
     other = clone(SMALL).fit(*table)
     for choice in (other.select(cost_ratio=0.5), 3):

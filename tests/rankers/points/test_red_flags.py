@@ -20,6 +20,7 @@ from toprank.datasets import make_audit
 from toprank.explain.conditions import Condition
 from toprank.rankers.points import red_flags
 from toprank.rankers.points.flags import TOP, Flag, Flags, written_conditions
+from toprank.rankers.points.points_ranker import PointsExplanation
 from toprank.tree.columns import Column
 
 PLAIN = {"teacher": None, "cv": 0}
@@ -123,6 +124,33 @@ def test_limits_hold_strictly(campaign, limits):
     for shape in model.card_.shapes:
         assert len({*shape.points.tolist(), shape.missing}) <= bins
     assert all(len(c.codes) <= 3 for flag in model.flags_ for c in flag.conditions if c.codes is not None)
+
+
+@pytest.mark.parametrize("search_rows", [100_000, 500])
+def test_values_without_training_cases_have_no_points(search_rows, monkeypatch):
+    """They joined the largest group, which whole points may merge with others into a larger one without points."""
+    monkeypatch.setattr(red_flags, "SEARCH_ROWS", search_rows)
+    rng = np.random.default_rng(1)
+    place, size = rng.choice(5, 1500, p=[0.34, 0.2, 0.18, 0.15, 0.13]), rng.normal(size=1500)
+    logit = np.array([0.5, 0.0, -0.1, 0.1, -0.2])[place] + 1.2 * (rng.normal(size=1500) > 1) + 0.6 * size - 2
+    X = pd.DataFrame({"place": pd.Series(list("abcde"))[place].to_numpy(), "size": size})
+    y = rng.random(1500) < 1 / (1 + np.exp(-logit))
+    model = RedFlags(**PLAIN, points=5, max_rules=0).fit(X, y)
+    assert {shape.missing for shape in model.card_.shapes} == {0.0}
+    assert model.card_.shape_of(0).points[0] > 0  # that of the largest group
+    gaps = X.assign(size=np.where(np.arange(1500) % 10 == 0, np.nan, size))
+    assert RedFlags(**PLAIN, points=5, max_rules=0).fit(gaps, y | gaps["size"].isna()).card_.shape_of(1).missing > 0
+
+
+def test_a_case_without_points_is_explained(campaign):
+    part = campaign.take(slice(0, 2000))
+    model = RedFlags(**PLAIN, max_features=0).fit(part.X, part.y)
+    bare = [each for each in model.explain(part.X) if not each.steps]
+    assert bare
+    start = f"score {model.card_.base:.0f}, where all cases start: "
+    assert str(bare[0]).startswith(f"{start}no red flag holds, and no value of this case has points; training rate ")
+    of_card = PointsExplanation(score=5.0, rate=0.1, lift=1.0, is_for_new_cases=True, base=5.0, steps=())
+    assert str(of_card).startswith("score 5, where all cases start: no value of this case has points; expected hit")
 
 
 def test_a_rule_without_a_miss_is_not_found_twice():

@@ -103,9 +103,9 @@ def start_of(name: str) -> Any:
 def size_of_ranker(ranker: Any) -> tuple[int, str]:
     """What a person has to read of a fitted ranker: conditions of its tree and coefficients of its scorecard.
 
-    A condition on a weighted sum counts once per term. For a cost-optimal curve it is the tree at the base cost.
+    A condition on a weighted sum counts once per term.
     """
-    tree = ranker.path_[ranker.base_point_].tree.tree_ if hasattr(ranker, "path_") else ranker.tree_
+    tree = ranker.tree_
     n_terms = np.diff(tree.oblique_at)[~tree.is_leaf]
     n_conditions = int(np.maximum(n_terms, 1).sum())
     n_coefficients = 0 if tree.scoring.card is None else tree.scoring.card.n_coefficients
@@ -186,10 +186,21 @@ def tree(
     return Method(name, title, "toprank", make, is_readable=True, size=size, summary=summary, **others)
 
 
-def forest(name: str, title: str, make: Callable[..., Any], summary: str, **others: Any) -> Method:
+def leaves_of_forest(ranker: Any) -> tuple[int, str]:
+    """Leaves of all trees of a forest."""
+    return ranker.n_leaves_, "leaves"
+
+
+def leaves_of_curve(ranker: CostOptimalCurve) -> tuple[int, str]:
+    """Leaves of all trees of a cost-optimal curve: all of them make the ranking."""
+    return sum(point.tree.n_leaves_ for point in ranker.path_), "leaves"
+
+
+def forest(
+    name: str, title: str, make: Callable[..., Any], summary: str, size: Any = leaves_of_forest, **others: Any
+) -> Method:
     """A ranker of many trees."""
-    return Method(name, title, "toprank", make, size=lambda ranker: (ranker.n_leaves_, "leaves"), summary=summary,
-                  **others)  # fmt: skip
+    return Method(name, title, "toprank", make, size=size, summary=summary, **others)
 
 
 def booster(name: str, title: str, make: Callable[..., Any], summary: str, space: Any, *packages: str) -> Method:
@@ -237,8 +248,9 @@ METHODS = [
     tree("tao-axis", "TAO tree, axis-aligned", recipe(TAOTree, cv=0, split="axis"),
          "Small tree of conditions on single columns, optimised as a whole for the cost of mistakes.",
          space=TAO_SPACE),
-    tree("cost-curve", "Cost-optimal curve", recipe(CostOptimalCurve, cv=0),
-         "TAO trees for all costs; rows by the costs at which they turn positive. Size: the base tree."),
+    # Each tree can be read, but the ranking is that of all of them.
+    forest("cost-curve", "Cost-optimal curve", recipe(CostOptimalCurve, cv=0),
+           "TAO trees for all costs; rows by the costs at which they turn positive.", size=leaves_of_curve),
     tree("cost-tree", "CART with costs", recipe(CostTree, cv=0),
          "Greedy Gini tree for balanced costs, pruned by cross-validation on what mistakes cost."),
     tree("tree", "Ranking tree", recipe(RankingTree, cv=0), "One greedy tree, with the defaults of RankingTree().",

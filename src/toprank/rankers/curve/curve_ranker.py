@@ -9,7 +9,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
 from copy import copy
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Self, TypeGuard
 
 import numpy as np
@@ -17,7 +17,7 @@ from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
 from toprank._core.threads import Threads, resolve_n_jobs
-from toprank.budget import curve_text
+from toprank.budget import Cutoff, cases_of_budget, curve_text
 from toprank.data.binned_cases import BinnedCases
 from toprank.data.frames import make_frame
 from toprank.errors import InputError
@@ -368,6 +368,37 @@ class CurveRanker(Ensemble):
             and 0 <= selection.position < len(self.path_)
             and selection.point is self.path_[selection.position]
         )
+
+    def with_budget(self, budget: int | float) -> Self:
+        """Return a copy of the curve with another budget, in model files too; this curve does not change.
+
+        `top_k` of the copy lists as many cases. Its cutoff comes from the scores that are kept for the hit rates, and
+        from the rows kept at the top of the ranking.
+
+        Parameters
+        ----------
+        budget : int or float
+            Number of cases, or a share of them.
+        """
+        check_is_fitted(self)
+        k, rates = cases_of_budget(budget, self.n_cases_, self.n_positives_), self.rates_
+        at = np.flatnonzero(np.diff(rates.share, append=0.0) < 0)  # scores that training cases have
+        above = rates.share[at] * self.n_cases_
+        best = int(np.argmin(np.abs(above - k)))
+        threshold, n_above, tied = float(rates.score[at[best]]), float(above[best]), -np.diff(above, append=0.0)
+        rate = float(np.average(rates.rate[at[best:]], weights=tied[best:]))
+        training_rate, top = rate, self._seen_top or self._judged_top
+        if top is not None and top.score[0] >= threshold:
+            first = top.score >= threshold
+            training_rate = float(np.average(top.is_positive[first], weights=top.weight[first]))
+        cutoff = Cutoff(k, n_above, threshold, training_rate, n_tied=float(tied[best]))
+        if rates.is_for_new_cases:
+            low, high = rates.interval(rate, float(rates.above[at[best]]), n_above)
+            cutoff = replace(cutoff, hit_rate=rate, hit_rate_low=low, hit_rate_high=high)
+        other = copy(self)
+        other.budget = other.budget_ = budget
+        other.cutoff_ = cutoff
+        return other
 
     @property
     def _counts_own_alerts(self) -> bool:

@@ -7,7 +7,7 @@ from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from numbers import Integral, Real
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
@@ -99,14 +99,24 @@ class PointsExplanation(ScoreExplanation):
     steps: tuple[Step, ...]
     place: str = ""
     of_place: float = 0.0
+    _nothing: ClassVar[str] = "no value of this case has points"
 
     def __str__(self) -> str:
         start = self.base - self.of_place
+        if not (self.steps or self.place):
+            return f"score {number_text(self.score, 6)}, where all cases start: {self._nothing}; {self.rate_text}"
         head = f"score {number_text(self.score, 6)} = {number_text(start, 6)} + points; {self.rate_text}"
         group = Step("", None, self.of_place, f"{OF_GROUP}: {self.place}")
         lines = [head, *step_lines([*([group] if self.place else []), *self.steps])]
         is_whole = start.is_integer() and not all(float(step.contribution).is_integer() for step in self.steps)
         return "\n".join([*lines, *([BETWEEN] if is_whole else [])])
+
+
+@dataclass(frozen=True)
+class FlagsExplanation(PointsExplanation):
+    """Why one row has its score with red flags; their steps come among those of columns."""
+
+    _nothing: ClassVar[str] = "no red flag holds, and no value of this case has points"
 
 
 class PointsRanker(Ranker):

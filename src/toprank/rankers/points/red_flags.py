@@ -33,7 +33,7 @@ from toprank.rankers.points.card_text import FULL_TEXT, points_text
 from toprank.rankers.points.flags import TOP, Change, Flag, Flags, joined, refitted, written_conditions
 from toprank.rankers.points.learning import Learned, LearningCases, Limits, Teacher, learn, soft_targets
 from toprank.rankers.points.pages import flags_page
-from toprank.rankers.points.points_ranker import PointsExplanation
+from toprank.rankers.points.points_ranker import FlagsExplanation
 from toprank.rankers.points.rule_search import LEAST_ROWS
 from toprank.rankers.points.shapes import refit
 from toprank.rankers.progress import progress, stage
@@ -227,7 +227,7 @@ class RedFlags(Ranker):
                 also = each.usual_points(points)  # rounded, two groups may have the same points, and most cases
                 points, usual = points - also + 0.0, usual + also
             base += usual
-            shapes.append(each.to_shape(learned.table, points))
+            shapes.append(each.scored_shape(learned.table, points))
         card = Card(tuple(shape for shape in shapes if shape.largest > 0), base, self._scale)
         if self.points is not None:
             beta, card = np.round(beta) + 0.0, replace(card, base=float(np.round(base)) + 0.0)
@@ -266,7 +266,8 @@ class RedFlags(Ranker):
             kept = [i for i, rule in enumerate(rules) if id(rule) not in weak and id(rule.parent) not in weak]
             if len(kept) == len(rules):
                 points = points.in_order(learned.table, learned.grouped, direction, lesson_weight)
-                return replace(learned, rules=rules, points=points)
+                grouped = [each.knowing(learned.table, data.X[weight > 0, each.feature]) for each in learned.grouped]
+                return replace(learned, rules=rules, points=points, grouped=grouped)
             rules, holds = [rules[i] for i in kept], [holds[i] for i in kept]
 
     def _rate_parts(self, data: Cases, rows: slice | np.ndarray, score: np.ndarray) -> None:
@@ -333,7 +334,7 @@ class RedFlags(Ranker):
         text = joined([condition.text(float(row[condition.feature])) for condition in conditions])
         return Reason(names, None, float(min(np.exp(log_odds), MOST_STRENGTH)), text)
 
-    def explain(self, X: Any) -> list[PointsExplanation]:
+    def explain(self, X: Any) -> list[FlagsExplanation]:
         """Explain the score of each row: the rules that hold and the points of its values; they add up to the score."""
         matrix = self._encode(X)
         with Threads(resolve_n_jobs(self.n_jobs)) as threads:
@@ -349,7 +350,7 @@ class RedFlags(Ranker):
                 if holds[i, place]
             ]
             steps = sorted([*of_flags, *of_values], key=lambda step: -step.contribution)
-            out.append(PointsExplanation(self.card_.base, tuple(steps), **known))
+            out.append(FlagsExplanation(self.card_.base, tuple(steps), **known))
         return out
 
     @property

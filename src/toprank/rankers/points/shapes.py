@@ -62,7 +62,8 @@ class Grouped:
     """A shape of one feature on groups of bins.
 
     `group` is the group of each code, missing values last; `values` the log-odds of each group, `cases` the weight of
-    the cases in it; `ridge` says how strongly a refit is drawn towards the values.
+    the cases in it; `ridge` says how strongly a refit is drawn towards the values. `is_unknown` marks the codes of
+    missing values and of categories that no case has, whatever group they are in.
     """
 
     feature: int
@@ -70,6 +71,7 @@ class Grouped:
     values: np.ndarray
     cases: np.ndarray
     ridge: float
+    is_unknown: np.ndarray
 
     def group_of(self, table: BinTable, X: np.ndarray) -> np.ndarray:
         """The group of each row, int64 (n,); the table has the bins."""
@@ -81,9 +83,24 @@ class Grouped:
         distinct, which = np.unique(points, return_inverse=True)
         return float(distinct[np.argmax(np.bincount(which, self.cases))])
 
+    def knowing(self, table: BinTable, values: np.ndarray) -> Grouped:
+        """The same after more cases, which have these encoded values of the feature."""
+        last = len(self.group) - 1
+        seen = np.full(last + 1, False)
+        seen[last] = np.isnan(values).any()
+        if table.is_categorical[self.feature]:
+            seen[values[~np.isnan(values)].astype(np.intp)] = True
+        return replace(self, is_unknown=self.is_unknown & ~seen)
+
     def to_shape(self, table: BinTable, points: np.ndarray) -> Shape:
         """The shape with the points of each group; neighbouring bins with equal points are merged."""
-        of_code = points[self.group]
+        return self._shape_of(table, points[self.group])
+
+    def scored_shape(self, table: BinTable, points: np.ndarray) -> Shape:
+        """The same with no points for missing values and categories that no case has."""
+        return self._shape_of(table, np.where(self.is_unknown, 0.0, points[self.group]))
+
+    def _shape_of(self, table: BinTable, of_code: np.ndarray) -> Shape:
         if table.is_categorical[self.feature]:
             return Shape(self.feature, np.zeros(0), of_code[:-1], float(of_code[-1]), is_categorical=True)
         edges, bins = table.edges[self.feature], of_code[:-1]
@@ -213,7 +230,8 @@ def cut_shape(
         group[np.flatnonzero(mass <= 0)] = group[n]
     total = np.bincount(group, mass, n_groups)
     values = np.bincount(group, mass * value, n_groups) / np.where(total > 0, total, 1.0)
-    return Grouped(feature, group, values, cases, prior_ridge(bool(table.is_categorical[feature]), n))
+    is_unknown = (mass <= 0) & (table.is_categorical[feature] | (np.arange(n + 1) == n))
+    return Grouped(feature, group, values, cases, prior_ridge(bool(table.is_categorical[feature]), n), is_unknown)
 
 
 def prior_ridge(is_categorical: bool, n_bins: int) -> float:
