@@ -176,7 +176,7 @@ class AdditiveTrees:
                 raise InputError(f"Its trees have an array {name} of another type.")
         return cls(**{name: arrays[name] for name in DTYPES}, n_features=n_features).check()
 
-    def node_weights(self, X: np.ndarray, weight: np.ndarray) -> np.ndarray:
+    def node_weights(self, X: np.ndarray, weight: np.ndarray, threads: Threads | None = None) -> np.ndarray:
         """Weight of the rows that pass each node, float64 (n_nodes,).
 
         Parameters
@@ -184,10 +184,15 @@ class AdditiveTrees:
         X : float array of shape (n, n_features)
         weight : float64 array of shape (n,)
         """
-        out = np.zeros(len(self.kind))
-        for rows in row_blocks(*X.shape):
+        self._check_width(X)
+
+        def add(rows: slice) -> np.ndarray:
+            out = np.zeros(len(self.kind))
             add_covers(as_block(X, rows), weight[rows], self.conditions, self.category_bits, self.root, out)
-        return out
+            return out
+
+        parts = (threads or Threads()).run(add, row_blocks(*X.shape))
+        return np.sum(parts, axis=0)
 
     def with_cover(self, X: np.ndarray, weight: np.ndarray) -> AdditiveTrees:
         """The same trees with the weights of these rows as cover; sides that no row reached share what is there.

@@ -91,6 +91,7 @@ class ExtraTrees(AdditiveRanker):
     (20, 30)
     """
 
+    _cutoff_rows = FOLD_ROWS
     _parameter_constraints = {
         **RANKER_CONSTRAINTS,
         "n_estimators": [Interval(Integral, 1, None, closed="left")],
@@ -123,7 +124,7 @@ class ExtraTrees(AdditiveRanker):
         grown = threads.map(grow, range(self.n_estimators))
         parts = [*progress(grown, self.n_estimators, type(self).__name__, self.verbose > 0)]
         trees = AdditiveTrees.from_parts(parts, X.shape[1])
-        n, positives = (trees.node_weights(X, of_rows) for of_rows in (weight, weight * is_positive))
+        n, positives = (trees.node_weights(X, of_rows, threads) for of_rows in (weight, weight * is_positive))
         rate = (positives + PULL * weight[is_positive].sum() / weight.sum()) / (n + PULL)
         value = np.where(trees.is_leaf, logit(rate) / len(trees), 0.0)
         self.trees_ = replace(trees, value=value, cover=n + least_cover(weight))
