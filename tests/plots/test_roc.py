@@ -227,7 +227,7 @@ def test_a_number_is_a_line_and_a_category_bars():
     ends = [bar.get_x() + bar.get_width() for bar in bars.ax_.patches]
     np.testing.assert_allclose(ends, np.sort(bars.dependence.mean))
     ticks = [label.get_text() for label in bars.ax_.get_yticklabels()]
-    assert ticks[-1].startswith('"a sector with $k_1$')  # the highest code has the highest score
+    assert ticks[-1].startswith('"a sector with $k_1')  # the highest code has the highest score
     assert "missing" in ticks
     shares = {text.get_gid(): text.get_text() for text in texts_of(bars.figure_, ("share:",))}
     assert shares[f"share: {ticks.index('missing')}"] == "5 %"
