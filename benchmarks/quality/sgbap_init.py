@@ -1,10 +1,10 @@
 """What a warm start adds: SGBAP from scratch and on top of other models, on development tables.
 
-    python benchmarks/quality/sgbap_init.py --data ../shared/data [--splits 2] [--store sgbap-init.json]
+    python benchmarks/quality/sgbap_init.py --data ../shared/data [--splits 2]
     python benchmarks/quality/sgbap_init.py --data ../shared/data --tables all --methods "from scratch" "on ExtraTrees"
 
 70/30 splits, test average precision; nothing is tuned. Of eleven tables, at most 1,000 rows are used for training, of
-`--tables all` at most 12,000. Fits that are already in `--store` are not run again.
+`--tables all` at most 12,000. Fits are stored in the working folder, and not run again.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ def print_by_positives(found: dict[str, Any], tables: list[str], methods: list[s
     for low, high in [*pairwise(BOUNDS), (0, 100), (100, BOUNDS[-1])]:
         value = np.array([[one[0] for one in split] for split in splits if low <= split[0][2] < high])
         if len(value) > 1:
-            gain = 100 * (value[:, -1] - value[:, 0])
+            gain = 100 * (value[:, -1] - value[:, 0])  # splits of one table are not independent: the error is a guide
             cells = [f"{low} or more" if high == BOUNDS[-1] else f"{low} to {high - 1}", str(len(value))]
             cells += [f"{100 * mean:.1f}" for mean in value.mean(axis=0)]
             cells += [f"{gain.mean():+.1f} ± {gain.std(ddof=1) / np.sqrt(len(gain)):.1f}"]
@@ -87,9 +87,9 @@ def main() -> None:
     parser.add_argument("--splits", type=int, default=2)
     parser.add_argument("--tables", choices=MOST_ROWS, default="some")
     parser.add_argument("--methods", nargs="+", choices=METHODS, default=list(METHODS))
-    parser.add_argument("--store", type=Path, default=Path("sgbap-init.json"))
     given = parser.parse_args()
-    found: dict[str, Any] = json.loads(given.store.read_text()) if given.store.exists() else {}
+    store = Path(f"sgbap-init-{given.tables}.json")
+    found: dict[str, Any] = json.loads(store.read_text()) if store.exists() else {}
     tables, seeds = TABLES if given.tables == "some" else DEVELOPMENT, range(1, given.splits + 1)
     for seed in seeds:
         for table in tables:
@@ -97,7 +97,7 @@ def main() -> None:
                 key = f"{table}, {name}, {seed}"
                 if key not in found:
                     found[key] = measure(table, given.data, seed, MOST_ROWS[given.tables], METHODS[name])
-                    given.store.write_text(json.dumps(found))
+                    store.write_text(json.dumps(found))
                     print(f"{key}: {found[key][0]:.3f} in {found[key][1]:.1f} s", flush=True)
     print_tables(found, tables, given.methods, seeds)
     if given.tables == "all":

@@ -12,8 +12,9 @@ import numpy as np
 from toprank._core.dtypes import CATEGORY, CONDITION, LEAF, NODE, NUMERIC
 from toprank._core.threads import Threads
 from toprank._core.traverse import add_covers, shapley_values, sum_trees
-from toprank.errors import InputError
+from toprank.errors import InputError, Invariant, check_invariants
 from toprank.tree.bin_mapper import as_block, row_blocks
+from toprank.tree.columns import Column
 from toprank.tree.structure import parents_of
 
 DTYPES: dict[str, Any] = {
@@ -23,7 +24,15 @@ DTYPES: dict[str, Any] = {
 }  # fmt: skip
 
 MAX_DEPTH = 100
-"""Most conditions on a path: the explanation of a row takes time in the cube of it."""
+"""Most conditions on a path: the explanation of a row takes time in the square of it."""
+
+MAX_NODES = 2**24
+"""Most nodes of all trees."""
+
+MAX_SIZE = 1e38
+"""Values, gains and weights of all nodes are less than this when added up: scores are in single precision."""
+
+NOT_VALID = "Not valid trees: they break the rule that {}. Hint: the data may be damaged."
 
 
 @dataclass(frozen=True, eq=False)
@@ -169,12 +178,17 @@ class AdditiveTrees:
         return {name: getattr(self, name) for name in DTYPES}
 
     @classmethod
-    def from_arrays(cls, arrays: dict[str, np.ndarray], n_features: int) -> AdditiveTrees:
-        """The trees that `to_arrays` wrote, checked; raises InputError if they are damaged."""
+    def from_arrays(cls, arrays: dict[str, np.ndarray], columns: list[Column]) -> AdditiveTrees:
+        """The trees that `to_arrays` wrote, checked; raises InputError if they are damaged, or of other columns."""
         for name, dtype in DTYPES.items():
             if arrays[name].dtype != dtype or arrays[name].ndim != (2 if name == "category_bits" else 1):
                 raise InputError(f"Its trees have an array {name} of another type.")
-        return cls(**{name: arrays[name] for name in DTYPES}, n_features=n_features).check()
+        trees = cls(**{name: arrays[name] for name in DTYPES}, n_features=len(columns)).check()
+        is_category = np.array([column.is_categorical for column in columns], bool)
+        has_order = np.array([column.is_ordered or not column.is_categorical for column in columns], bool)
+        fit = is_category[trees.feature[trees.kind == CATEGORY]], has_order[trees.feature[trees.kind == NUMERIC]]
+        check_invariants([(part.all(), "conditions are of the kinds of their columns") for part in fit], NOT_VALID)
+        return trees
 
     def node_weights(self, X: np.ndarray, weight: np.ndarray, threads: Threads | None = None) -> np.ndarray:
         """Weight of the rows that pass each node, float64 (n_nodes,).
@@ -224,15 +238,14 @@ class AdditiveTrees:
 
     def check(self) -> Self:
         """Verify every invariant; return self, or raise ValueError with an explanation."""
-        for holds, rule in self._rules():
-            if not holds:
-                raise InputError(f"Not valid trees: they break the rule that {rule}. Hint: the data may be damaged.")
+        check_invariants(self._invariants(), NOT_VALID)
         return self
 
-    def _rules(self) -> Iterator[tuple[bool | np.bool, str]]:
+    def _invariants(self) -> Iterator[Invariant]:
         n = len(self.kind)
         shapes = {getattr(self, name).shape for name in DTYPES if name not in ("category_bits", "root")}
         yield shapes == {(n,)} and n > 0 and self.root.ndim == 1, "all arrays have one entry per node"
+        yield n <= MAX_NODES, f"there are at most {MAX_NODES:,} nodes"
         yield len(self.root) > 0 and self.root[0] == 0, "the first tree begins at the first node"
         ends = np.append(self.root[1:], n)
         yield np.all(self.root < ends) and np.all(ends <= n), "one tree follows the other"
@@ -248,10 +261,12 @@ class AdditiveTrees:
         at = self.category_at[of_category]
         yield self.category_bits.ndim == 2 and self.category_bits.shape[1:] == (4,), "sets of categories have 256 bits"
         yield np.all((at >= 0) & (at < len(self.category_bits))), "sets of categories exist"
+        yield len(self.category_bits) <= n, "there is at most one set of categories per node"
         yield np.all(self.missing_left <= 1), "missing values go to one side"
         yield not np.isnan(self.threshold[self.kind == NUMERIC]).any(), "thresholds are numbers"
-        yield np.isfinite(self.value).all() and np.isfinite(self.gain).all(), "values and gains are finite"
-        yield np.isfinite(self.cover).all() and np.all(self.cover >= 0), "weights are finite and not negative"
+        for sizes in (np.abs(self.value).astype(np.float64), np.abs(self.gain), np.abs(self.cover)):
+            yield np.all(sizes <= MAX_SIZE / n), "sums of values, of gains and of weights are finite"
+        yield np.all(self.cover >= 0), "weights are not negative"
         both = self.cover[self.left[inner]] + self.cover[self.right[inner]]
         yield np.all(both > 0) and np.all(self.cover[self.root] > 0), "every condition was met by cases"
         yield self.depth <= MAX_DEPTH, f"paths have at most {MAX_DEPTH} conditions"

@@ -4,6 +4,7 @@ import io
 import json
 import pickle
 import zipfile
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -480,3 +481,18 @@ def test_a_forest_first_ranks_better_where_positives_are_few():
         fits = [SGBAP(init=init, cv=3, n_estimators=60, random_state=0).fit(rows, y) for init in ("auto", None)]
         precision.append([model.score(new, of_new) for model in fits])
     assert np.mean(precision, axis=0)[0] > np.mean(precision, axis=0)[1]
+
+
+def test_files_from_before_the_forest_are_of_boosting_from_scratch():
+    folder = Path(__file__).parents[2] / "files" / "formats" / "version_3"
+    model = load(folder / "sgbap.toprank")
+    assert (model.init, model.init_) == (None, None)
+    assert model.n_positives_ < 100
+
+
+def test_one_positive_has_no_forest():
+    """Without folds, the scale of a forest is flat, and its scores say nothing."""
+    rows, y = rare_cases(1, 200)
+    model = SGBAP(**SHORT).fit(rows, y)
+    assert model.init_ is None
+    assert "start" not in model._facts()

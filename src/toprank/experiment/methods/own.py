@@ -86,6 +86,7 @@ def ridge() -> Pipeline:
 
 STARTS: dict[str, Callable[[], Any]] = {
     "none": lambda: None, "ridge": ridge, "metaap-forest": MetaAPForest, "extra-trees": lambda: ExtraTrees(cv=0),
+    "deep-extra-trees": lambda: ExtraTrees(cv=0, max_depth=30, min_samples_leaf=1, max_features="sqrt"),
 }  # fmt: skip
 """What boosting may start from, by the name of `init` in plans."""
 

@@ -142,7 +142,7 @@ class RankBoost(BoostedRanker):
 
     def _from_arrays(self, arrays: dict[str, np.ndarray]) -> None:
         super()._from_arrays(arrays)
-        self.trees_ = AdditiveTrees.from_arrays(without_prefix(arrays, "trees_"), len(self.columns_))
+        self.trees_ = AdditiveTrees.from_arrays(without_prefix(arrays, "trees_"), self.columns_)
         loss = arrays["pair_loss"]
         if loss.dtype != np.float64 or loss.shape != (len(self.trees_),) or not np.all(loss >= 0):
             raise InputError("Its losses are not one number per tree.")

@@ -61,7 +61,8 @@ class SGBAP(WarmBooster):
         Steepness of the surrogate: the larger, the more the very top counts.
     blend : float or "auto", default "auto"
         Share of the surrogate in a round, the rest is the logistic loss. 1 = the surrogate alone. "auto": 0.8, or 0 if
-        held-out cases are ranked better without the surrogate; folds try both. With cv=0 it is 0.8.
+        held-out cases are ranked better without the surrogate; folds try both. With cv=0, or after the forest of
+        init="auto", it is 0.8.
     warm_up : int, default 50
         First rounds, which lower the logistic loss alone.
     n_estimators : int, default 400
@@ -69,8 +70,8 @@ class SGBAP(WarmBooster):
     learning_rate : float, default 0.05
     max_depth : int or "auto", default "auto"
         Most conditions on a path of a tree. "auto": 6, or 1, so that columns add up, if held-out cases are ranked
-        better so; folds try 1 with the logistic loss alone, unless `blend` is a number. With cv=0, or fewer than 50
-        positives, it is 6.
+        better so; folds try 1 with the logistic loss alone, unless `blend` is a number. With cv=0, fewer than 50
+        positives, or after the forest of init="auto", it is 6.
     min_child_weight, reg_lambda : float, default 1.0
         XGBoost's penalties: least sum of curvature in a leaf, and what is added to it.
     subsample : float, default 0.8
@@ -90,7 +91,7 @@ class SGBAP(WarmBooster):
         with cv=5). Boosting starts from its out-of-fold scores, scaled to log-odds, and its score is part of the score.
         It reads the encoded table: categories as codes, missing values as NaN. Rankers of this library are saved in the
         model file; with other estimators, `save` raises an error. "auto": `ExtraTrees` if fewer than 100 cases are
-        positive, of which boosted trees alone learn little; else None, as with cv=0.
+        positive, as boosted trees alone learn little from so few; else None, as with cv=0.
     cv : int, splitter or iterable, default 5
         Folds to choose the number of rounds and to estimate hit rates of new cases; 0 turns both off.
     budget : int, float or None
@@ -214,8 +215,8 @@ class SGBAP(WarmBooster):
 
     def _has_forest_first(self) -> bool:
         """Whether init="auto" stands for a forest."""
-        has_few_positives = self.n_positives_ * self._weight_unit < FEW_POSITIVES
-        return isinstance(self.init, str) and has_folds(self.cv) and has_few_positives
+        n_positives = self.n_positives_ * self._weight_unit
+        return isinstance(self.init, str) and has_folds(self.cv) and 2 <= n_positives < FEW_POSITIVES
 
     def _setups(self) -> list[Setup]:
         """What folds try; without folds, the first one is used.
@@ -281,7 +282,7 @@ class SGBAP(WarmBooster):
 
     def _facts(self) -> dict[str, str]:
         by_folds = ", chosen by folds" if self.learning_curve_ else ""
-        has_forest_first = self.init == "auto" and self.start_ is not None
+        has_forest_first = self.init == "auto" and self.start_ is not None and self.start_.slope > 0
         has_blend_by_folds = self.blend == "auto" and not has_forest_first
         has_depth_by_folds = self.max_depth == "auto" and self.n_positives_ >= FEWEST_POSITIVES and not has_forest_first
         start = {"start": f"a forest, as fewer than {FEW_POSITIVES} cases are positive"} if has_forest_first else {}
@@ -308,6 +309,8 @@ class SGBAP(WarmBooster):
 
     def _from_arrays(self, arrays: dict[str, np.ndarray]) -> None:
         super()._from_arrays(arrays)
+        if self.start_ is None and self._has_forest_first():  # a file from before init="auto"
+            self.init = None
         given = self._setups()[0]  # of files that were written before folds chose
         blend = arrays.get("blend", np.array([given.blend]))
         depth = arrays.get("max_depth", np.array([given.depth], np.int64))

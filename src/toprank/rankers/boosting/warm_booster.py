@@ -138,7 +138,7 @@ class WarmBooster(Booster):
         return found, [*columns, start.column], np.column_stack((values, score))
 
     def _size_in_words(self) -> str:
-        if self.start_ is None:
+        if self.start_ is None or self.start_.slope == 0:  # without folds it says nothing of a case
             return super()._size_in_words()
         model = self.start_.model
         size = f" ({model._size_in_words()})" if hasattr(model, "_size_in_words") else ""

@@ -9,9 +9,7 @@ import numpy as np
 
 from toprank._core.dtypes import CATEGORY, LEAF, NODE, NUMERIC
 from toprank.errors import InputError
-from toprank.tree.additive import AdditiveTrees
-
-MAX_NODES = 2**24
+from toprank.tree.additive import MAX_NODES, AdditiveTrees
 
 
 def trees_from_json(raw: bytes, n_features: int) -> AdditiveTrees:

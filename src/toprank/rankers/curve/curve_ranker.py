@@ -372,8 +372,8 @@ class CurveRanker(Ensemble):
     def with_budget(self, budget: int | float) -> Self:
         """Return a copy of the curve with another budget, in model files too; this curve does not change.
 
-        `top_k` of the copy lists as many cases. Its cutoff comes from the scores that are kept for the hit rates, and
-        from the rows kept at the top of the ranking.
+        `top_k` of the copy lists as many cases. The cutoff of `predict` lies at one of the scores that are kept for the
+        hit rates, so it flags about as many training cases, not exactly those of a new fit.
 
         Parameters
         ----------
@@ -388,7 +388,7 @@ class CurveRanker(Ensemble):
         threshold, n_above, tied = float(rates.score[at[best]]), float(above[best]), -np.diff(above, append=0.0)
         rate = float(np.average(rates.rate[at[best:]], weights=tied[best:]))
         training_rate, top = rate, self._seen_top or self._judged_top
-        if top is not None and top.score[0] >= threshold:
+        if top is not None and top.score[0] >= threshold >= top.score[-1]:  # else not all of these rows were kept
             first = top.score >= threshold
             training_rate = float(np.average(top.is_positive[first], weights=top.weight[first]))
         cutoff = Cutoff(k, n_above, threshold, training_rate, n_tied=float(tied[best]))

@@ -26,30 +26,35 @@ from toprank.rankers.unseen import FOLD_ROWS
 from toprank.tree.additive import AdditiveTrees, least_cover
 from toprank.tree.columns import Column
 from toprank.tree.grower import columns_wanted
-from toprank.tree.weights import weight_unit
+from toprank.tree.rows import row_hashes
+from toprank.tree.weights import integer_weights, weight_unit
 from toprank.words.counts import plural
 
 MOST_CASES, MOST_PER_POSITIVE = 10_000, 50
 """Most cases of a class, and most negatives per positive, that a tree is grown on, drawn anew for each tree. On 19
-development tables all negatives had a mean AP of .463, 20 per positive .462, 10 and 5 .455, 2 .444."""
+development tables the mean AP was .463 with all negatives, .462 with 20 per positive, .455 with 10 and .444 with 2."""
 
 MOST_KNOTS = 255
 """Most distinct values, or quantiles, between which the ranks of a number column are interpolated."""
 
-PULL = 5.0
-"""Cases with the rate of all cases that are added to each leaf. On the development tables 1, 5 and 20 ranked alike."""
+PRIOR_CASES = 5.0
+"""Each leaf is smoothed towards the overall rate, as if it held this many more cases. On the development tables 1, 5
+and 20 ranked alike."""
 
 MOST_DEPTH = 30
 """Most conditions on a path that may be asked for."""
 
+MOST_CATEGORIES = 256
+"""Codes that a set of categories has room for."""
+
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class ExtraTrees(AdditiveRanker):
-    """Extremely randomised trees: thresholds are drawn at random, and only the best of one per column is taken.
+    """Extremely randomised trees: one threshold is drawn at random per column, and the best of these is used.
 
-    The score is the mean of the log-odds of the leaves that a case reaches. Hundreds of trees that hardly fit the
-    luck of the draw are hard to beat where positives are few. Thresholds are drawn evenly over the ranks of a column's
-    values, so that its scale does not matter; categories are drawn into two random sets.
+    The score is the mean of the log-odds of the leaves that a case reaches. Averaging many trees that barely fit noise
+    works well where positives are few. Thresholds are drawn evenly over the ranks of a column's values, so that its
+    scale does not matter; categories are split into two random sets.
 
     Parameters
     ----------
@@ -118,6 +123,7 @@ class ExtraTrees(AdditiveRanker):
 
     def _fit_model(self, data: Cases, threads: Threads) -> None:
         rows, weight = sample_cases(data.is_positive, data.weight, FOLD_ROWS)
+        rows = rows[np.argsort(row_hashes(np.column_stack((data.X[rows], data.is_positive[rows])), 0), kind="stable")]
         X, is_positive, weight = data.X[rows], data.is_positive[rows], weight[rows] * weight_unit(data.weight)
         scale = RankScale.from_rows(X, weight, data.columns)
         grow = partial(self._grow, scale, scale.ranks(X), is_positive, weight, seed_of(self.random_state))
@@ -125,7 +131,7 @@ class ExtraTrees(AdditiveRanker):
         parts = [*progress(grown, self.n_estimators, type(self).__name__, self.verbose > 0)]
         trees = AdditiveTrees.from_parts(parts, X.shape[1])
         n, positives = (trees.node_weights(X, of_rows, threads) for of_rows in (weight, weight * is_positive))
-        rate = (positives + PULL * weight[is_positive].sum() / weight.sum()) / (n + PULL)
+        rate = (positives + PRIOR_CASES * weight[is_positive].sum() / weight.sum()) / (n + PRIOR_CASES)
         value = np.where(trees.is_leaf, logit(rate) / len(trees), 0.0)
         self.trees_ = replace(trees, value=value, cover=n + least_cover(weight))
 
@@ -134,14 +140,16 @@ class ExtraTrees(AdditiveRanker):
     ) -> dict[str, np.ndarray]:
         """Draw the conditions of one tree; return its arrays."""
         rng = np.random.default_rng([seed, number])
-        ranks, is_positive, weight = drawn(ranks, is_positive, weight, rng)
+        ranks, is_positive, weight = draw_cases(ranks, is_positive, weight, rng)
         places = scale.draw_places(rng)
+        least = (self.min_samples_leaf - 1e-6) / weight.sum()  # as a share of all cases
         tree = ExtraTreeClassifier(
             max_depth=self.max_depth, max_features=columns_wanted(self.max_features, ranks.shape[1]),
-            min_weight_fraction_leaf=min(0.5, (self.min_samples_leaf - 1e-6) / weight.sum()),
+            min_weight_fraction_leaf=min(0.5, least), min_samples_split=2 if least <= 0.5 else len(ranks) + 1,
             random_state=int(rng.integers(2**31 - 1)),
         )  # fmt: skip
-        return scale.conditions(tree.fit(places.of(ranks), is_positive, weight).tree_, places)
+        units = integer_weights(is_positive, weight).total  # no sum of them depends on the order of the rows
+        return scale.conditions(tree.fit(places.ranks_of(ranks), is_positive, units).tree_, places)
 
     def _plain_parts(self) -> dict[str, Any]:
         return {"trees": {name: array.tolist() for name, array in self.trees_.to_arrays().items()}}
@@ -154,10 +162,10 @@ class ExtraTrees(AdditiveRanker):
 
     def _from_arrays(self, arrays: dict[str, np.ndarray]) -> None:
         super()._from_arrays(arrays)
-        self.trees_ = AdditiveTrees.from_arrays(without_prefix(arrays, "trees_"), len(self.columns_))
+        self.trees_ = AdditiveTrees.from_arrays(without_prefix(arrays, "trees_"), self.columns_)
 
 
-def drawn(
+def draw_cases(
     ranks: np.ndarray, is_positive: np.ndarray, weight: np.ndarray, rng: np.random.Generator
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """A random part of the rows, in order, with the class and the weight of each; drawn rows stand for the others."""
@@ -177,8 +185,8 @@ class RankScale:
     """The columns of a table on the scale on which thresholds are drawn.
 
     Numbers, dates and bands become ranks, interpolated between `knots`. Missing values lie below or above all others,
-    as far away as their share among the cases asks for. Categories, one of which is the missing value, become places in
-    a random order.
+    as far away as their share among the cases asks for. Categories become places in a random order; the missing value
+    is one of them, and categories without a case stand with it.
 
     Attributes
     ----------
@@ -186,45 +194,49 @@ class RankScale:
         Increasing values of each column; empty for categories, and for columns without values.
     gap : float64 array of shape (n_features,)
         Between missing values and the others, in ranks.
-    n_categories : list of int
-        Codes of each column of categories; 0 for the others.
+    codes : dict of int arrays
+        For the columns of categories, the codes that cases have.
     """
 
     knots: list[np.ndarray]
     gap: np.ndarray
-    n_categories: list[int]
+    codes: dict[int, np.ndarray]
 
     @classmethod
     def from_rows(cls, X: np.ndarray, weight: np.ndarray, columns: list[Column]) -> RankScale:
         """Learn the scale from rows with weight, float arrays (n, n_features) and (n,)."""
-        knots, gap, n_categories = [], [], []
-        for values, column in zip(X.T, columns, strict=True):
+        knots, gap, codes = [], [], {}
+        for feature, (values, column) in enumerate(zip(X.T, columns, strict=True)):
             is_known = ~np.isnan(values)
-            is_set = column.is_categorical and not column.is_ordered and is_known.any()
-            n_categories.append(int(values[is_known].max()) + 1 if is_set else 0)
+            is_set = column.is_categorical and not column.is_ordered
+            if is_set and is_known.any():
+                codes[feature] = np.unique(values[is_known]).astype(np.int64)
             knots.append(np.zeros(0) if is_set else knots_of(values[is_known], weight[is_known]))
             known, missing = weight[is_known].sum(), weight[~is_known].sum()
             gap.append(np.clip(len(knots[-1]) * missing / known, 1.0, MOST_KNOTS) if known > 0 else 1.0)
-        return cls(knots, np.array(gap), n_categories)
+        return cls(knots, np.array(gap), codes)
 
     def ranks(self, X: np.ndarray) -> np.ndarray:
         """Rows with numbers as ranks, categories as codes and missing values as NaN: float32 (n, n_features)."""
         out = np.full(X.shape, np.nan, np.float32)
-        for values, knots, n_codes, own in zip(X.T, self.knots, self.n_categories, out.T, strict=True):
+        for feature, (values, knots) in enumerate(zip(X.T, self.knots, strict=True)):
             is_known = ~np.isnan(values)
             known = values[is_known]
             if len(known):
-                own[is_known] = known if n_codes else np.interp(known, knots, np.arange(len(knots)))
+                is_set = feature in self.codes
+                out[is_known, feature] = known if is_set else np.interp(known, knots, np.arange(len(knots)))
         return out
 
     def draw_places(self, rng: np.random.Generator) -> Places:
         """Draw where missing values and categories lie for one tree."""
         last = np.array([len(knots) for knots in self.knots]) - 1.0
         is_below = rng.random(len(last)) < 0.5
-        orders = {feature: rng.permutation(n + 1) for feature, n in enumerate(self.n_categories) if n}
-        missing = np.where(is_below, -self.gap, last + self.gap)
-        for feature, order in orders.items():
-            missing[feature] = order[-1]
+        missing, orders = np.where(is_below, -self.gap, last + self.gap), {}
+        for feature, codes in self.codes.items():
+            drawn = rng.permutation(len(codes) + 1)
+            missing[feature] = drawn[-1]
+            orders[feature] = np.full(MOST_CATEGORIES, drawn[-1])
+            orders[feature][codes] = drawn[:-1]
         return Places(missing.astype(np.float32), orders)
 
     def conditions(self, tree: Any, places: Places) -> dict[str, np.ndarray]:
@@ -236,10 +248,9 @@ class RankScale:
         threshold, category_at = np.zeros(len(feature)), np.full(len(feature), -1)
         threshold[of_number] = self._values(feature[of_number], tree.threshold[of_number])
         category_at[of_set] = np.arange(of_set.sum())
-        bits = np.zeros((of_set.sum(), 256), np.uint8)
+        bits = np.zeros((of_set.sum(), MOST_CATEGORIES), np.uint8)
         for own, column, place in zip(bits, feature[of_set].tolist(), tree.threshold[of_set], strict=True):
-            order = places.orders[column][:-1]
-            own[: len(order)] = order <= place
+            own[:] = places.orders[column] <= place
         weight = tree.weighted_n_node_samples
         impurity = weight * tree.impurity
         gain = impurity - impurity[tree.children_left] - impurity[tree.children_right]
@@ -258,7 +269,8 @@ class RankScale:
         knots = np.concatenate(self.knots)
         below = np.clip(np.floor(rank), 0, np.maximum(last - 1, 0)).astype(np.int64)
         share, at = np.clip(rank - below, 0.0, 1.0), start[feature] + below
-        between = knots[at] * (1.0 - share) + knots[np.minimum(at + 1, len(knots) - 1)] * share
+        upper = knots[np.minimum(at + 1, len(knots) - 1)]
+        between = np.minimum(knots[at] * (1.0 - share) + upper * share, np.nextafter(upper, -np.inf))
         return np.where(rank < 0, -np.inf, np.where(rank >= last, np.inf, between))
 
 
@@ -269,14 +281,14 @@ class Places:
     Attributes
     ----------
     missing : float32 array of shape (n_features,)
-    orders : dict of int arrays
-        For the columns of categories, the place of every code; the last one is that of missing values.
+    orders : dict of int arrays of shape (256,)
+        For the columns of categories, the place of every code.
     """
 
     missing: np.ndarray
     orders: dict[int, np.ndarray]
 
-    def of(self, ranks: np.ndarray) -> np.ndarray:
+    def ranks_of(self, ranks: np.ndarray) -> np.ndarray:
         """Rows without missing values and codes, float32 (n, n_features)."""
         out = np.where(np.isnan(ranks), self.missing, ranks)
         for feature, order in self.orders.items():
