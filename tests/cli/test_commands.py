@@ -303,9 +303,9 @@ def test_topk_prints_the_first_without_an_output(folder, model):
     assert "reason_1" not in result["alerts"][0]
 
 
-@pytest.mark.parametrize("share", ["100%", "50%"])
+@pytest.mark.parametrize("share", ["100%", "100.0 %", "50%"])
 def test_a_share_may_be_all_cases(folder, model, share):
-    n = 300 * int(share[:-1]) // 100
+    n = 300 * int(float(share[:-1])) // 100
     assert parsed(run("topk", model, folder / "history.csv", "--k", share, "--json"))["k"] == n
     judged = parsed(run("evaluate", model, folder / "history.csv", "--label", "fraud", "--k", share, "--json"))
     assert judged["at_k"][0]["k"] == n

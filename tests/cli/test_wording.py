@@ -135,7 +135,7 @@ def test_topk_says_how_it_splits_ties(tmp_path):
     model.save(tmp_path / "m.toprank")
     for k, ties in ((5, {"listed": 5, "cases": 5}), (8, {"listed": 3, "cases": 10}), (40, {"listed": 25, "cases": 50})):
         done = json.loads(run("topk", tmp_path / "m.toprank", tmp_path / "t.csv", "--k", k, "--json").out)
-        assert done["ties_at_cutoff"] == ties
+        assert done["ties_at_end"] == ties
         assert [alert["row"] for alert in done["alerts"]] == list(range(k))
         for out in ((), ("-o", tmp_path / "alerts.csv")):
             said = run("topk", tmp_path / "m.toprank", tmp_path / "t.csv", "--k", k, *out).out

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shlex
 import warnings
 from pathlib import Path
@@ -110,8 +111,8 @@ def topk(
     alerts = join_columns(top, source.as_written([*ids, *kept]), ids, kept, table.name)
     if out is not None:
         write_table(alerts, out, raw=raw_text, shares=[name for name in top.columns if name.endswith("_rate")])
-    result = {"n_rows": frame.height, "k": alerts.height, "out": None if out is None else str(out),
-              "ties_at_cutoff": ties._asdict()}  # fmt: skip
+    result: dict[str, Any] = {"n_rows": frame.height, "k": alerts.height, "out": None if out is None else str(out)}
+    result |= {} if chosen else {"ties_at_end": ties._asdict()}
     terminal.finish(result | ({} if out is not None else {"alerts": alerts.to_dicts()}))
     title = _title(alerts.height, frame.height, chosen, chosen and ranker.selected_.cut is not None)
     _print_alerts(title, alerts, ids + kept or ["row"], out, ranker, ties, terminal)
@@ -224,7 +225,7 @@ def note_near_chance(ranker: Any, terminal: Terminal) -> None:
 
 def read_k(text: str | None) -> int | float | None:
     """Return a number of cases, not yet checked against the table, or a share of them: 100% are all cases."""
-    if text == "100%":
+    if text is not None and re.fullmatch(r"100(\.0+)?\s*%", text.strip()):
         return 1.0
     try:
         return None if text is None else int(text)
