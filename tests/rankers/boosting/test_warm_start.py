@@ -4,6 +4,7 @@ import io
 import json
 import pickle
 import zipfile
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -34,6 +35,7 @@ from toprank.errors import InputTypeError
 from toprank.files import model_file
 from toprank.files.model_file import ModelFileError
 from toprank.rankers.base import Ranker
+from toprank.rankers.boosting import sgbap
 from toprank.rankers.boosting.start import InitFits, Start
 from toprank.rankers.unseen import held_out_folds
 from toprank.tree.columns import Column
@@ -424,12 +426,17 @@ def rare_cases(n_positives, n=1000, seed=0):
 SHORT = {"n_estimators": 4, "cv": 2, "random_state": 0}
 
 
+@pytest.fixture
+def small_forest(monkeypatch):
+    monkeypatch.setattr(sgbap, "ExtraTrees", partial(ExtraTrees, n_estimators=15))
+
+
 @pytest.mark.parametrize(
     ("n_positives", "weight", "given", "is_forest"),
     [(99, 1.0, {}, True), (100, 1.0, {}, False), (50, 2.0, {}, False), (99, 1.0, {"cv": 0}, False),
      (99, 1.0, {"init": None}, False)],
 )  # fmt: skip
-def test_few_positives_start_from_a_forest(n_positives, weight, given, is_forest):
+def test_few_positives_start_from_a_forest(n_positives, weight, given, is_forest, small_forest):
     """A weight of 2 is the row twice."""
     rows, y = rare_cases(n_positives, 400)
     model = SGBAP(**SHORT | given).fit(rows, y, sample_weight=np.full(400, weight))
@@ -437,7 +444,7 @@ def test_few_positives_start_from_a_forest(n_positives, weight, given, is_forest
     assert (model.init_ is None) != is_forest
 
 
-def test_after_a_forest_folds_choose_the_rounds_alone(capsys):
+def test_after_a_forest_folds_choose_the_rounds_alone(capsys, small_forest):
     rows, y = rare_cases(40, 400)
     model = SGBAP(**SHORT, verbose=1).fit(rows, y)
     assert "\rfolds [" in capsys.readouterr().err
@@ -447,7 +454,7 @@ def test_after_a_forest_folds_choose_the_rounds_alone(capsys):
     assert SGBAP(**SHORT, max_depth=3).fit(rows, y).max_depth_ == 3
 
 
-def test_a_forest_is_explained_column_by_column(tmp_path):
+def test_a_forest_is_explained_column_by_column(tmp_path, small_forest):
     rows, y = rare_cases(40, 400)
     model = SGBAP(**SHORT).fit(rows, y)
     matrix = model._encode(rows)
@@ -457,7 +464,7 @@ def test_a_forest_is_explained_column_by_column(tmp_path):
     assert {step.feature for step in model.explain(rows[:1])[0].steps} <= {f"x{i}" for i in range(12)}
     assert model.feature_importances_.sum() == pytest.approx(1.0)
     assert model.feature_importances_[:6].sum() > 0.5
-    assert model._figures()["n_trees"] == 100 + model.n_rounds_
+    assert model._figures()["n_trees"] == 15 + model.n_rounds_
     model.save(tmp_path / "model.toprank")
     loaded = load(tmp_path / "model.toprank")
     assert loaded.init == "auto"
@@ -474,10 +481,10 @@ def test_a_sum_of_trees_is_never_read_as_a_rate():
     assert Start.from_held_out(LogisticRegression(), score, y, np.ones(100)).least > 0
 
 
-def test_a_forest_first_ranks_better_where_positives_are_few():
+def test_a_forest_first_ranks_better_where_positives_are_few(small_forest):
     precision = []
     for seed in range(3):
-        (rows, y), (new, of_new) = rare_cases(30, 1000, seed), rare_cases(300, 4000, seed + 100)
+        (rows, y), (new, of_new) = rare_cases(30, 600, seed), rare_cases(300, 4000, seed + 100)
         fits = [SGBAP(init=init, cv=3, n_estimators=60, random_state=0).fit(rows, y) for init in ("auto", None)]
         precision.append([model.score(new, of_new) for model in fits])
     assert np.mean(precision, axis=0)[0] > np.mean(precision, axis=0)[1]
