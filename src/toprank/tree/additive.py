@@ -29,8 +29,9 @@ MAX_DEPTH = 100
 MAX_NODES = 2**24
 """Most nodes of all trees."""
 
-MAX_SIZE = 1e38
-"""Values, gains and weights of all nodes are less than this when added up: scores are in single precision."""
+MAX_SCORE, MAX_SIZE = 1e38, 1e300
+"""Values of all nodes add up to at most the first, as scores are in single precision; gains and weights, to at most the
+second."""
 
 NOT_VALID = "Not valid trees: they break the rule that {}. Hint: the data may be damaged."
 
@@ -264,8 +265,8 @@ class AdditiveTrees:
         yield len(self.category_bits) <= n, "there is at most one set of categories per node"
         yield np.all(self.missing_left <= 1), "missing values go to one side"
         yield not np.isnan(self.threshold[self.kind == NUMERIC]).any(), "thresholds are numbers"
-        for sizes in (np.abs(self.value).astype(np.float64), np.abs(self.gain), np.abs(self.cover)):
-            yield np.all(sizes <= MAX_SIZE / n), "sums of values, of gains and of weights are finite"
+        for sizes, most in ((self.value, MAX_SCORE), (self.gain, MAX_SIZE), (self.cover, MAX_SIZE)):
+            yield np.all(np.abs(sizes.astype(np.float64)) <= most / n), "sums of values, gains and weights are finite"
         yield np.all(self.cover >= 0), "weights are not negative"
         both = self.cover[self.left[inner]] + self.cover[self.right[inner]]
         yield np.all(both > 0) and np.all(self.cover[self.root] > 0), "every condition was met by cases"

@@ -96,7 +96,7 @@ class WarmBooster(Booster):
     def feature_importances_(self) -> np.ndarray:
         """Share of each column in the gain of all conditions, float64 (n_features,); sums to 1.
 
-        The trees of an `init` that adds up trees count, too; both sums by how far they spread cases apart.
+        The trees of an `init` that adds up trees count, too; each of the two sums by how far it spreads cases apart.
         """
         own = super().feature_importances_
         if self.start_ is None or not self.start_.is_sum:
