@@ -11,6 +11,9 @@ that Python prints it with as few digits as it has."""
 LEAST, MOST = 1e-5, 1e15
 """Range of numbers for which `POWERS` suffice."""
 
+TINY = 1e-290
+"""Negative numbers nearer to 0 vanish when they are divided by a power of ten: they are left to decimal arithmetic."""
+
 MARGIN = 2.0**-10
 """Share of a gap kept free below its upper end, so that 0.3 is not put between 0.2 and 0.30000000000000004."""
 
@@ -19,9 +22,10 @@ MARGIN = 2.0**-10
 def shortest_between(low, high, powers, out):
     """Write the shortest decimal in the gap of each pair: low <= out < high.
 
-    The shortest decimal is a multiple of the largest power of ten, nearest to the middle; or the lower end itself if
-    all others need more decimals, so that a whole number separates adjacent whole numbers. NaN if an end is missing,
-    too large or too small, or if the gap is too small for a decimal with 17 digits.
+    The shortest decimal is a multiple of the largest power of ten, nearest to the middle (either of two that are
+    equally near, but for rounding); or the lower end itself if all others need more decimals, so that a whole number
+    separates adjacent whole numbers. NaN if an end is missing, too large or too small, or if the gap is too small for a
+    decimal with 17 digits.
 
     Pre:  low < high, out float64 of the same shape; powers is POWERS.
     Cost: at most 18 steps per pair.
@@ -30,7 +34,7 @@ def shortest_between(low, high, powers, out):
         a, b = low[i], high[i]
         out[i] = np.nan
         largest = max(abs(a), abs(b))
-        if not LEAST <= largest < MOST:  # also NaN
+        if not LEAST <= largest < MOST or -TINY < a < 0:  # also NaN
             continue
         gap = b - a
         most, middle = b - MARGIN * gap, a + gap / 2
