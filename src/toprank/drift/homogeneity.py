@@ -45,20 +45,11 @@ order of all rows, but is obvious in its own cell, so a tenth is enough for it."
 
 @dataclass(frozen=True)
 class HomogeneityTest:
-    """The outcome of a one-sided test of whether the new rows score higher.
+    """A one-sided test of whether the new rows score higher."""
 
-    Attributes
-    ----------
-    auc : float
-        Probability that a new row scores higher than a reference row, ties counting one half.
-    p_value : float
-    method : {"exact", "normal", "permutation"}
-        How the distribution of the statistic was computed.
-    """
-
-    auc: float
+    auc: float  # probability that a new row scores higher than a reference row, ties counting one half
     p_value: float
-    method: str
+    method: str  # how the distribution of the statistic was computed: "exact", "normal" or "permutation"
 
 
 def homogeneity_test(
@@ -71,22 +62,9 @@ def homogeneity_test(
 ) -> HomogeneityTest:
     """Test whether new rows score higher than reference rows; one-sided, corrected for ties.
 
-    Parameters
-    ----------
-    score : array of shape (n,)
-    is_new : bool array of shape (n,), both values present
-    test : {"rank-sum", "permutation"}
-        rank-sum: Mann and Whitney's test; exact for at most 60 rows, by permutation if fewer than ten rows of the
-        smaller sample are expected outside the largest tied group, and normal otherwise. permutation: labels redrawn
-        `n_permutations` times, p-value (b + 1) / (n_permutations + 1) with b draws at least as extreme.
-    n_permutations : int or None
-        None: 9,999, or 999 if there are more than 5,000 different scores.
-    random_state : int or Generator
-        For permutations; nothing else is random.
-
-    Returns
-    -------
-    HomogeneityTest
+    rank-sum is Mann and Whitney's test: exact for at most 60 rows, by permutation if fewer than ten rows of the smaller
+    sample are expected outside the largest tied group, and normal otherwise. permutation redraws the labels
+    `n_permutations` times (None: `automatic_draws`): p is (b + 1) / (n_permutations + 1), b draws at least as extreme.
 
     References
     ----------
@@ -224,22 +202,10 @@ def combined_p_value(
     """p-value of both tests of the held-out rows, from random draws of the new ones among them.
 
     With b of m draws at least as extreme, p is (b + 1) / (m + 1) if b > 0. If b = 0, draws only say that p is small,
-    and it is the smaller of 1 / (m + 1) and `bound`. That keeps every level a: below 1 / (m + 1), p <= a only if bound
-    <= a; from there on, p <= a exactly if (b + 1) / (m + 1) <= a; and under the null hypothesis each has probability at
-    most a.
-
-    Parameters
-    ----------
-    score : array of shape (n,)
-    leaf : int array of shape (n,)
-    is_new : bool array of shape (n,), both values present
-    n_leaves : int
-        Leaves of the tree, including those without any of these rows.
-    bound : float
-        A p-value of the same rows that is valid on its own: see `union_bound`.
-    n_permutations : int or None
-        m; None is 9,999, or 999 if there are more than 5,000 groups with equal leaf and score.
-    random_state : int or Generator
+    and it is the smaller of 1 / (m + 1) and `bound`, a p-value that is valid on its own (`union_bound`). That keeps
+    every level a: below 1 / (m + 1), p <= a only if bound <= a; from there on, p <= a exactly if
+    (b + 1) / (m + 1) <= a; and under the null hypothesis each has probability at most a. `n_leaves` counts all leaves
+    of the tree.
 
     Examples
     --------

@@ -105,21 +105,9 @@ def drift_cells(
     adjusted = holm(p_value)
     ratio, low, high = share_ratios(reference, new, level)
     order = np.argsort(-np.abs(share_z(reference, new)), kind="stable")
-    return [
-        DriftCell(
-            leaf_rule=rules[i],
-            n_reference=int(reference[i]),
-            n_new=int(new[i]),
-            share_reference=float(reference[i] / reference.sum()),
-            share_new=float(new[i] / new.sum()),
-            ratio=float(ratio[i]),
-            ratio_low=float(low[i]),
-            ratio_high=float(high[i]),
-            p_value=float(p_value[i]),
-            p_adjusted=float(adjusted[i]),
-        )
-        for i in order
-    ]
+    shares = reference / reference.sum(), new / new.sum()
+    figures = (reference, new, *shares, ratio, low, high, p_value, adjusted)
+    return [DriftCell(rules[i], *(figure[i].item() for figure in figures)) for i in order]
 
 
 def share_z(reference: NDArray[np.int64], new: NDArray[np.int64]) -> NDArray[np.float64]:
@@ -237,12 +225,9 @@ class TwoSampleResult:
         """Plain values, ready for JSON; None for numbers that are not finite. Without the ranker."""
         names = ("statistic", "p_value", "score_p_value", "is_different", "level", "test", "method",
                  "n_rows_reference", "n_rows_new", "n_shared", "n_reference", "n_new", "obstacle")  # fmt: skip
-        interval = {"low": self.auc_interval.low, "high": self.auc_interval.high, "level": self.auc_interval.level}
-        return {
-            **{name: getattr(self, name) for name in names},
-            "auc_interval": interval,
-            "cells": [plain(cell.to_dict()) for cell in self.cells],
-        }
+        interval = {name: getattr(self.auc_interval, name) for name in ("low", "high", "level")}
+        cells = [plain(cell.to_dict()) for cell in self.cells]
+        return {name: getattr(self, name) for name in names} | {"auc_interval": interval, "cells": cells}
 
     def __str__(self) -> str:
         if self.obstacle is not None:

@@ -36,28 +36,14 @@ BY_CHANCE = 0.01
 
 @dataclass(frozen=True)
 class TwoSamples:
-    """Rows of two tables, the reference first.
+    """Rows of two tables, the reference first."""
 
-    Attributes
-    ----------
-    table : array or data frame of shape (n, n_features)
-    is_new : bool array of shape (n,)
-    categorical : list of int
-        Columns of numbers that are categories.
-    shared : int array of shape (n_shared, 2)
-        Pairs of a reference row and a new row that count as the same case.
-    is_constant : bool
-        True if no column has two values; missing counts as a value.
-    backend : str or None
-        Data frame library of the reference.
-    """
-
-    table: Any
+    table: Any  # array or data frame of shape (n, n_features)
     is_new: NDArray[np.bool_]
-    categorical: list[int]
-    shared: NDArray[np.int64]
-    is_constant: bool
-    backend: str | None
+    categorical: list[int]  # columns of numbers that are categories
+    shared: NDArray[np.int64]  # (n_shared, 2): a reference row and a new row that count as the same case
+    is_constant: bool  # whether no column has two values; missing counts as a value
+    backend: str | None  # data frame library of the reference
 
 
 def join_samples(X: Any, Y: Any, ranker: Ranker) -> TwoSamples:
@@ -86,14 +72,7 @@ def join_samples(X: Any, Y: Any, ranker: Ranker) -> TwoSamples:
     backend = backend_of(X)
     table = _joined(reference, new, order, backend)
     key = row_keys(read_table(table))
-    return TwoSamples(
-        table,
-        is_new,
-        categorical,
-        shared=shared_rows(key, is_new),
-        is_constant=bool(np.all(key == key[0])),
-        backend=backend,
-    )
+    return TwoSamples(table, is_new, categorical, shared_rows(key, is_new), bool(np.all(key == key[0])), backend)
 
 
 def _learn(table: Table, categorical_features: Any) -> list[Column]:
@@ -180,20 +159,14 @@ def _joined(reference: Table, new: Table, order: Sequence[int], backend: str | N
         if any(array.dtype.kind == "O" for array in arrays):
             arrays = [array.astype(object) for array in arrays]  # else numbers next to text become text
         return np.concatenate(arrays)
-    columns = {name: _joined_column(reference, i, new, j)
-               for (i, name), j in zip(enumerate(reference.names), order, strict=True)}  # fmt: skip
+    columns: dict[str, Any] = {}
+    for (i, name), j in zip(enumerate(reference.names), order, strict=True):
+        # Value by value, because types that agree for a reader need not agree for a data frame library: integers and
+        # fractions, categories of different sets, text and all-missing columns.
+        are_numeric = reference.is_numeric(i) and new.is_numeric(j)
+        columns[name] = (np.concatenate((reference.numbers(i), new.numbers(j))) if are_numeric
+                         else [*reference.values(i), *new.values(j)])  # fmt: skip
     return make_frame(columns, backend)
-
-
-def _joined_column(reference: Table, i: int, new: Table, j: int) -> Any:
-    """Values of one column in both tables: floats, or a list in which missing values are None.
-
-    Value by value, because types that agree for a reader need not agree for a data frame library: integers and
-    fractions, categories of different sets, text and all-missing columns.
-    """
-    if reference.is_numeric(i) and new.is_numeric(j):
-        return np.concatenate((reference.numbers(i), new.numbers(j)))
-    return [*reference.values(i), *new.values(j)]
 
 
 # --- rows in both tables ------------------------------------------------------------------------------------

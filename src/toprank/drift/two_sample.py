@@ -204,13 +204,11 @@ def _fit(learner: Ranker, samples: TwoSamples, weight: NDArray[np.float64], seed
     names = [name for name, reason in learner.left_out_.items() if reason not in (CONSTANT, EMPTY)]
     if names:  # a constant column cannot differ, so leaving it out changes nothing
         listed = ", ".join(f"{name!r} ({learner.left_out_[name]})" for name in names)
-        warn_caller(
-            LeftOutWarning(
-                f"two_sample_test leaves out {plural(len(names), 'column')}: {listed}. "
-                f"Hint: ranker=TreeRank(keep_columns=[{names[0]!r}]) compares such a column anyway.",
-                names,
-            )
+        text = (
+            f"two_sample_test leaves out {plural(len(names), 'column')}: {listed}. "
+            f"Hint: ranker=TreeRank(keep_columns=[{names[0]!r}]) compares such a column anyway."
         )
+        warn_caller(LeftOutWarning(text, names))
 
 
 # --- power: too few rows, or no column that varies ----------------------------------------------------------
