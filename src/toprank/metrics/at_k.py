@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from toprank.errors import InputError, InputTypeError
 from toprank.metrics.checks import CheckedRows, as_vector, check_choice, check_count, check_rows, is_int, is_real
-from toprank.metrics.ties import TIES, found_curve
+from toprank.metrics.ties import TIES, found_at
 
 _ROUNDING = 1e-9  # 0.07 * 100 is 7.000000000000001: the ceiling of a share must ignore the last bits
 
@@ -209,8 +209,7 @@ def _found_at_k(
     check_choice(ties, "ties", TIES, caller=caller)
     rows = check_rows(y_true, score, sample_weight=sample_weight, amount=amount, pos_label=pos_label, caller=caller)
     depth = depth_of(k, of, rows, caller=caller)
-    found = found_curve(rows, rows.positive * rows.amount, ties).at(depth)
-    return rows, depth, float(found)
+    return rows, depth, float(found_at(rows, rows.positive * rows.amount, ties, depth))
 
 
 def precision_at_k_curve(
@@ -282,7 +281,7 @@ def _found_at_every_k(
     check_choice(ties, "ties", TIES, caller=caller)
     rows = check_rows(y_true, score, amount=amount, pos_label=pos_label, caller=caller)
     k = np.arange(1, len(rows.score) + 1)
-    return rows, k, found_curve(rows, rows.positive * rows.amount, ties).at(k)
+    return rows, k, found_at(rows, rows.positive * rows.amount, ties, k)
 
 
 def gains_table(
@@ -331,7 +330,7 @@ def gains_table(
     check_choice(ties, "ties", TIES, caller=caller)
     rows = check_rows(y_true, score, sample_weight=sample_weight, amount=amount, pos_label=pos_label, caller=caller)
     depth = _even_depths(n_groups, rows, caller) if depths is None else _given_depths(depths, rows, caller)
-    positives = found_curve(rows, rows.positive, ties).at(depth)
+    positives = found_at(rows, rows.positive, ties, depth)
     cases_in_slice, positives_in_slice = np.diff(depth, prepend=0), np.diff(positives, prepend=0.0)
     precision = positives / depth
     table: dict[str, NDArray[Any]] = {
@@ -345,15 +344,10 @@ def gains_table(
         "lift": precision / (rows.total_positive / rows.total),
     }
     if amount is not None:
-        table.update(_money_columns(rows, depth, ties))
+        *found, to_find = found_at(rows, rows.positive * rows.amount, ties, np.append(depth, np.inf))
+        table["amount"], table["cumulative_amount"] = np.diff(found, prepend=0.0), np.array(found)
+        table["amount_recall"] = np.array(found) / (to_find or 1.0)  # 0 where there is nothing to find
     return table
-
-
-def _money_columns(rows: CheckedRows, depth: NDArray[Any], ties: str) -> dict[str, NDArray[np.float64]]:
-    curve = found_curve(rows, rows.positive * rows.amount, ties)
-    found, to_find = curve.at(depth), curve.found[-1]
-    share = found / to_find if to_find > 0 else np.zeros(len(found))  # nothing to find
-    return {"amount": np.diff(found, prepend=0.0), "cumulative_amount": found, "amount_recall": share}
 
 
 def _even_depths(n_groups: int, rows: CheckedRows, caller: str) -> NDArray[Any]:

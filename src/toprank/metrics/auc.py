@@ -183,13 +183,11 @@ class Components:
         sizes = np.array([self.positive_weight.sum(), self.negative_weight.sum()])
         return float(variances.sum() ** 2 / (variances**2 / (sizes - 1)).sum())
 
-    def _variances(self) -> tuple[float, float]:
+    def _variances(self) -> tuple[float, ...]:
         if self.n_pairs <= 1:
             return 0.0, 0.0
-        return (
-            _variance_of_mean(self.of_positive, self.positive_weight),
-            _variance_of_mean(self.of_negative, self.negative_weight),
-        )
+        sides = (self.of_positive, self.positive_weight), (self.of_negative, self.negative_weight)
+        return tuple(_variance_of_mean(*side) for side in sides)
 
     @property
     def n_pairs(self) -> float:
@@ -198,11 +196,8 @@ class Components:
 
     def minus(self, other: Components) -> Components:
         """Components of the difference of two areas over the same cases."""
-        return replace(
-            self,
-            of_positive=self.of_positive - other.of_positive,
-            of_negative=self.of_negative - other.of_negative,
-        )
+        of_positive, of_negative = self.of_positive - other.of_positive, self.of_negative - other.of_negative
+        return replace(self, of_positive=of_positive, of_negative=of_negative)
 
 
 def components(rows: CheckedRows) -> Components:

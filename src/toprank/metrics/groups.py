@@ -28,7 +28,7 @@ from toprank.metrics.checks import (
     is_real,
     mark_positives,
 )
-from toprank.metrics.ties import TIES, found_curve
+from toprank.metrics.ties import TIES, found_at
 
 ROW_KEYWORDS = ("sample_weight", "amount", "entities")
 
@@ -139,7 +139,7 @@ def distinct_entity_precision_at_k(
     # Not check_rows: the entities may all be of one class even if the rows are not.
     rows = CheckedRows(cases.y_true, cases.score, np.ones(n), np.ones(n), is_weighted=False)
     depth = depth_of(k, of, rows, caller=caller)
-    return float(found_curve(rows, rows.positive, ties).at(depth)) / depth
+    return float(found_at(rows, rows.positive, ties, depth)) / depth
 
 
 def encode_identifiers(

@@ -299,20 +299,13 @@ def fit_hit_rates(
     """Hit rate by score, from cases scored by models that did not see them.
 
     A curve with three parameters (beta calibration, of the place in the list) is the prior; bins that grow from the top
-    of the list downwards correct it as far as their cases support it.
+    of the list downwards correct it as far as their cases support it. Cases of a single class have one rate, and no
+    average precision.
 
-    Parameters
-    ----------
-    score, is_positive, weight : arrays of shape (n,)
-        Scores on the scale of the final model. Cases of a single class have one rate, and no average precision.
-    fold : int array of shape (n,) or None
-        The model that scored the case; None if all cases may have different ones (out of bag).
-    knots : float array
-        Scores of the final model at which rates are needed; thinned out if there are many.
-    n_cases : float array of shape (n,) or None
-        Cases behind each row, for intervals, where `weight` also counts cases that were not drawn; None = `weight`.
-    knot_weight : float array or None
-        Weights of the training cases of the final model, if `knots` are their scores.
+    `score` is on the scale of the final model, `knots` are scores of that model at which rates are needed, thinned out
+    if there are many, and `knot_weight` the weights of its training cases, if `knots` are their scores. `fold` is the
+    model that scored a case; None if all may have different ones (out of bag). `n_cases` are the cases behind each row,
+    for intervals, where `weight` also counts cases that were not drawn.
     """
     from toprank.metrics.ranking import average_precision
 

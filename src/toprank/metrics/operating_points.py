@@ -25,7 +25,7 @@ from toprank.metrics.checks import (
     two_classes,
 )
 from toprank.metrics.roc import RocCurve
-from toprank.metrics.ties import last_of_group
+from toprank.metrics.ties import class_sums
 from toprank.words.counts import count, plural
 
 Floats = NDArray[np.float64]
@@ -147,11 +147,7 @@ class OperatingPoints:
         rows = check_rows(
             y, score, sample_weight=sample_weight, pos_label=pos_label, caller="OperatingPoints.from_scores"
         )
-        order = np.argsort(rows.score, kind="stable")[::-1]
-        last = last_of_group(rows.score[order])
-        weight, positive = rows.weight[order], rows.positive[order]
-        false_positives = np.append(0.0, np.cumsum(np.where(positive, 0.0, weight))[last])
-        found = np.append(0.0, np.cumsum(np.where(positive, weight, 0.0))[last])
+        false_positives, found = (np.append(0.0, through) for through in class_sums(rows))
         return cls(None, false_positives, found[-1] - found, found[-1], false_positives[-1])
 
     def __len__(self) -> int:
@@ -259,13 +255,8 @@ class OperatingPoints:
 
     def to_dict(self) -> dict[str, Any]:
         """The fields as plain lists and numbers; ``OperatingPoints(**fields)`` restores the points."""
-        return {
-            "cost_ratio": self.cost_ratio.tolist(),
-            "false_positives": self.false_positives.tolist(),
-            "false_negatives": self.false_negatives.tolist(),
-            "positives": self.positives,
-            "negatives": self.negatives,
-        }
+        lists = {name: getattr(self, name).tolist() for name in ("cost_ratio", "false_positives", "false_negatives")}
+        return lists | {"positives": self.positives, "negatives": self.negatives}
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, OperatingPoints):

@@ -76,8 +76,7 @@ def average_precision(
     if ties != "grouped":
         _check_whole_weights(rows, ties, caller)
     groups = tie_groups(rows)
-    precision_sum = _PRECISION_SUMS[ties](groups)
-    return float(np.clip(precision_sum.sum() / groups.positives_through[-1], 0.0, 1.0))
+    return float(np.clip(_precision_sums(groups, ties).sum() / groups.positives_through[-1], 0.0, 1.0))
 
 
 def _check_whole_weights(rows: CheckedRows, ties: str, caller: str) -> None:
@@ -89,35 +88,20 @@ def _check_whole_weights(rows: CheckedRows, ties: str, caller: str) -> None:
         )
 
 
-def _grouped(groups: TieGroups) -> NDArray[np.float64]:
-    return groups.positives * groups.positives_through / groups.cases_through
-
-
-def _expected(groups: TieGroups) -> NDArray[np.float64]:
+def _precision_sums(groups: TieGroups, ties: str) -> NDArray[np.float64]:
+    """Sum of the precision at the positives of each tied group."""
     p, g = groups.positives, groups.cases
     above, before = groups.positives_through - p, groups.cases_through - g  # A, M
-    slope = (p - 1) / np.maximum(g - 1, 1)  # unused if g = 1
-    slope = np.where(g > 1, slope, 0.0)
-    intercept = above + 1 - slope * (1 + before)  # the numerator is slope (M + j) + intercept
-    return p / g * (slope * g + intercept * harmonic_difference(before, g))
+    if ties == "grouped":
+        return p * groups.positives_through / groups.cases_through
+    if ties == "expected":
+        slope = np.where(g > 1, (p - 1) / np.maximum(g - 1, 1), 0.0)
+        intercept = above + 1 - slope * (1 + before)  # the numerator is slope (M + j) + intercept
+        return p / g * (slope * g + intercept * harmonic_difference(before, g))
+    # A run of p positives after `before` cases: the sum of (A + i) / (before + i) for i = 1..p.
+    before = before if ties == "best" else groups.cases_through - p
+    return p + (groups.positives_through - p - before) * harmonic_difference(before, p)
 
-
-def _best(groups: TieGroups) -> NDArray[np.float64]:
-    return _run_of_positives(groups.positives, groups.positives_through, groups.cases_through - groups.cases)
-
-
-def _worst(groups: TieGroups) -> NDArray[np.float64]:
-    return _run_of_positives(groups.positives, groups.positives_through, groups.cases_through - groups.positives)
-
-
-def _run_of_positives(
-    p: NDArray[np.float64], positives_through: NDArray[np.float64], before: NDArray[np.float64]
-) -> NDArray[np.float64]:
-    """Sum of (A + i) / (M + i) for i = 1..p: a run of p positives after M cases with A positives."""
-    return p + (positives_through - p - before) * harmonic_difference(before, p)
-
-
-_PRECISION_SUMS = {"grouped": _grouped, "expected": _expected, "best": _best, "worst": _worst}
 
 _N_TABLE = 32
 _HARMONIC = np.append(0.0, np.cumsum(1 / np.arange(1, _N_TABLE + 1)))

@@ -25,7 +25,7 @@ from toprank.metrics.checks import (
     shown,
 )
 from toprank.metrics.intervals import proportion_interval
-from toprank.metrics.ties import last_of_group
+from toprank.metrics.ties import class_sums
 from toprank.words.counts import plural
 
 Floats = NDArray[np.float64]
@@ -89,7 +89,8 @@ class RocCurve:
                 "Hint: a cell without cases of a class has weight 0."
             )
         kept = (cells["positive"] > 0) | (cells["negative"] > 0)
-        return cls(_cumulative_shares(cells["negative"][kept]), _cumulative_shares(cells["positive"][kept]))
+        through = [np.cumsum(cells[name][kept]) for name in ("negative", "positive")]
+        return cls(*(np.append(0.0, each / each[-1]) for each in through))
 
     def __call__(self, alpha: ArrayLike) -> Floats:
         """True positive rate at each alpha in [0, 1]; the upper end of vertical pieces."""
@@ -213,12 +214,7 @@ def roc_curve(
     ({'alpha': [0.0, 0.0, 0.5, 1.0], 'beta': [0.0, 0.5, 1.0, 1.0]}, 0.875)
     """
     rows = check_rows(y_true, score, sample_weight=sample_weight, pos_label=pos_label, caller="roc_curve")
-    order = np.argsort(rows.score, kind="stable")[::-1]
-    last = last_of_group(rows.score[order])
-    weight, positive = rows.weight[order], rows.positive[order]
-    # One sum per class: their difference could decrease by a rounding error.
-    alpha = _cumulative_shares(np.where(positive, 0.0, weight), last)
-    return RocCurve(alpha, _cumulative_shares(np.where(positive, weight, 0.0), last))
+    return RocCurve(*(np.append(0.0, through / through[-1]) for through in class_sums(rows)))
 
 
 def upper_value(alpha: Floats, beta: Floats, at: Floats) -> Floats:
@@ -261,12 +257,6 @@ def _cell_weights(values: ArrayLike, name: str) -> Floats:
             f"Got {shown(values)} instead. Hint: the curve needs cases of both classes."
         )
     return array
-
-
-def _cumulative_shares(weight: Floats, last: Any = slice(None)) -> Floats:
-    """0 and the share of the weight up to each of the rows `last`; the final one is exactly 1."""
-    through = np.cumsum(weight)
-    return np.append(0.0, through[last] / through[-1])
 
 
 def _check_positions(alpha: ArrayLike) -> Floats:

@@ -58,20 +58,10 @@ class RankingScorer:
         self._scorer = make_scorer(metric, response_method=_RESPONSE, **options)
 
     def __call__(self, estimator: Any, X: Any, y: Any, sample_weight: Any = None, **params: Any) -> float:
-        """Return the measure of the estimator's scores of X.
-
-        Parameters
-        ----------
-        estimator : fitted estimator
-        X : array or data frame of shape (n, n_features)
-        y : array-like of shape (n,)
-        sample_weight : array-like of shape (n,), optional
-        **params
-            Further arguments of the metric, if metadata routing is on.
-        """
+        """Return the measure of the estimator's scores of X; `params` are further arguments of the metric."""
         if sample_weight is not None:
             params["sample_weight"] = sample_weight
-        ranker = _ranker_of(estimator)
+        ranker = ranker_of(estimator)
         if ranker is None:
             return self._scorer_of(estimator)(estimator, X, y, **params)
         options = {**self._options, **params}
@@ -102,13 +92,7 @@ class RankingScorer:
     # --- scikit-learn's interface of a scorer ----------------------------------------------------------------------
 
     def set_score_request(self, **requests: Any) -> RankingScorer:
-        """Set which metadata the scorer requests, like scorers of scikit-learn; return the scorer itself.
-
-        Parameters
-        ----------
-        **requests
-            ``sample_weight=True``, or another argument of the metric.
-        """
+        """Set which metadata the scorer requests, such as ``sample_weight=True``; return the scorer itself."""
         self._scorer.set_score_request(**requests)
         return self
 
@@ -170,7 +154,7 @@ def make_at_k_scorer(
     return RankingScorer(_AT_K[metric], **keywords)
 
 
-def _ranker_of(estimator: Any) -> Any:
+def ranker_of(estimator: Any) -> Any:
     """Return the fitted ranker behind a pipeline, a search or a threshold; None if there is none."""
     while not hasattr(estimator, "positive_index_"):
         if isinstance(estimator, Pipeline):

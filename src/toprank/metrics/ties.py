@@ -1,7 +1,6 @@
 """The order of the rows by score, and the sums down that order.
 
-Owns the two structures behind every ranking measure: the tied groups, and the curve of what is found by checking a
-number of cases.
+Owns what is behind every ranking measure: the tied groups, and what is found by checking a number of cases.
 """
 
 from __future__ import annotations
@@ -48,25 +47,23 @@ def last_of_group(ordered_score: NDArray[Any]) -> NDArray[np.intp]:
     return np.append(changes, len(ordered_score) - 1)
 
 
-@dataclass(frozen=True)
-class FoundCurve:
-    """What is found by checking the first cases of a ranking: straight lines between knots.
+def class_sums(rows: CheckedRows) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return the weight of the negatives, and of the positives, down to each distinct score, the highest first.
 
-    A group of equal scores is one straight line under ``ties="expected"``: each of its rows is equally likely
-    at each of its positions, so every case checked brings the group's mean. A row of weight w is w copies, on
-    one line.
+    One sum per class: their difference could decrease by a rounding error.
     """
-
-    cases: NDArray[np.float64]
-    found: NDArray[np.float64]
-
-    def at(self, depth: Any) -> NDArray[np.float64]:
-        """Return what is found at each depth, a number of cases between 0 and the total."""
-        return np.interp(depth, self.cases, self.found)
+    order = np.argsort(rows.score, kind="stable")[::-1]
+    last, weight, positive = last_of_group(rows.score[order]), rows.weight[order], rows.positive[order]
+    return np.cumsum(np.where(positive, 0.0, weight))[last], np.cumsum(np.where(positive, weight, 0.0))[last]
 
 
-def found_curve(rows: CheckedRows, value: NDArray[Any], ties: str) -> FoundCurve:
-    """Return the sum of `value`, shape (n,), down the ranking. Cost: one sort, or two."""
+def found_at(rows: CheckedRows, value: NDArray[Any], ties: str, depth: Any) -> NDArray[np.float64]:
+    """Return the sum of `value`, shape (n,), over the first cases of a ranking, at each depth. Cost: one sort, or two.
+
+    It grows on straight lines. Under ``ties="expected"`` a group of equal scores is one of them: each of its rows is
+    equally likely at each of its positions, so every case checked brings the group's mean. A row of weight w is w
+    copies, on one line.
+    """
     value = value.astype(np.float64, copy=False)
     if ties == "expected":
         order = np.argsort(rows.score, kind="stable")[::-1]
@@ -77,6 +74,5 @@ def found_curve(rows: CheckedRows, value: NDArray[Any], ties: str) -> FoundCurve
         order = first[np.argsort(rows.score[first], kind="stable")][::-1]
         knots = slice(None)
     weight = rows.weight[order]
-    cases = np.cumsum(weight)[knots]
-    found = np.cumsum(weight * value[order])[knots]
-    return FoundCurve(np.append(0.0, cases), np.append(0.0, found))
+    cases, found = np.cumsum(weight)[knots], np.cumsum(weight * value[order])[knots]
+    return np.interp(depth, np.append(0.0, cases), np.append(0.0, found))
