@@ -67,7 +67,6 @@ def make_profiles(
             "dataset": dataset, "positive_rate": DATA_SETS[dataset], "split": split, "method": method,
             "parameter": "max_depth", "value": float(value),
             "average_precision": round(average_precision(dataset, split, method) * (1 - (value - 5) ** 2 / 100), 6),
-            "size": float(2 * value),
         }
         for dataset in list(DATA_SETS)[:n_data_sets]
         for method in methods

@@ -123,10 +123,7 @@ def test_summaries_of_an_experiment_fit():
     assert board.columns()["method"] == summary.leaderboard(results)["method"].to_list()
 
     ranks = summary.compare_ranks(results)
-    diagram = CriticalDifferenceDisplay(
-        dict(zip(ranks.methods, ranks.mean_ranks, strict=True)), ranks.critical_difference
-    )
-    assert diagram.cliques == ranks.cliques
+    assert CriticalDifferenceDisplay(ranks.mean_ranks, ranks.critical_difference).methods == list(ranks.mean_ranks)
 
     depth = DepthDisplay.from_frame(summary.by_value(make_profiles()))
     assert set(depth.methods) == {"MetaAP", "Gini", "Entropy"}

@@ -7,18 +7,18 @@ X, so they are split along with the rows; the estimator gets only the columns it
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import narwhals as nw
 import numpy as np
-from sklearn.pipeline import Pipeline
 
 from toprank.errors import InputError, InputTypeError
 from toprank.experiment.timeline import read_column
 from toprank.metrics import distinct_entity_precision_at_k, gain_at_k, per_period
 from toprank.metrics.checks import check_choice, is_int, is_real
 from toprank.metrics.labels import default_positive
+from toprank.metrics.scorers import ranker_of
 from toprank.metrics.ties import TIES
 
 
@@ -32,8 +32,8 @@ class ColumnScorer:
 
     metric: Callable[..., float]
     columns: Mapping[str, str]
-    period: str | None = None
-    options: Mapping[str, Any] = field(default_factory=dict)
+    period: str | None
+    options: Mapping[str, Any]
 
     def __call__(self, estimator: Any, X: Any, y: Any) -> float:
         """Return the measure of the estimator's scores of X."""
@@ -105,9 +105,8 @@ def make_entity_scorer(
     >>> cross_val_score(make_pipeline(drop, LogisticRegression()), X, [1, 0, 1, 0, 0, 1], cv=cv, scoring=scorer)
     array([1., 0.])
     """
-    caller = "make_entity_scorer"
-    _check_scorer(k, {"entity": entity, "period": period}, of, ties, caller)
     options = {"k": k, "of": of, "ties": ties, "pos_label": pos_label}
+    _check_scorer({"entity": entity, "period": period}, options, "make_entity_scorer")
     return ColumnScorer(distinct_entity_precision_at_k, {"entities": entity}, period, options)
 
 
@@ -146,16 +145,16 @@ def make_money_scorer(
     >>> make_money_scorer(1, "euro")(LogisticRegression().fit(X[["size"]], y), X, y)
     90.0
     """
-    caller = "make_money_scorer"
-    _check_scorer(k, {"amount": amount, "period": period}, of, ties, caller)
     options = {"k": k, "of": of, "ties": ties, "pos_label": pos_label}
+    _check_scorer({"amount": amount, "period": period}, options, "make_money_scorer")
     return ColumnScorer(gain_at_k, {"amount": amount}, period, options)
 
 
-def _check_scorer(k: Any, columns: dict[str, Any], of: str, ties: str, caller: str) -> None:
+def _check_scorer(columns: dict[str, Any], options: dict[str, Any], caller: str) -> None:
     """Raise before a search starts, not in its first fold."""
-    check_choice(of, "of", ("positives", "cases"), caller=caller)
-    check_choice(ties, "ties", TIES, caller=caller)
+    k = options["k"]
+    check_choice(options["of"], "of", ("positives", "cases"), caller=caller)
+    check_choice(options["ties"], "ties", TIES, caller=caller)
     if not is_real(k) or not k > 0 or (not is_int(k) and k > 1):
         raise (InputError if is_real(k) else InputTypeError)(
             f"The 'k' parameter of {caller} must be an int in the range [1, inf) or a float in the range (0, 1]. Got "
@@ -190,7 +189,8 @@ def _score_positives(estimator: Any, X: Any, pos_label: Any, caller: str) -> tup
             f"{caller} needs a pos_label that is a class of the model, {classes[0]!r} or {classes[1]!r}. Got "
             f"{pos_label!r} instead."
         )
-    own = getattr(_innermost(estimator), "positive_index_", None)
+    ranker = ranker_of(estimator)
+    own = None if ranker is None else ranker.positive_index_
     sought = 1 if own is None else own  # the class that decision_function is large for
     if pos_label is None:
         pos_label = default_positive(*classes) if own is None else classes[own]
@@ -199,13 +199,6 @@ def _score_positives(estimator: Any, X: Any, pos_label: Any, caller: str) -> tup
         score = np.asarray(estimator.decision_function(X))
         return classes[positive], score if positive == sought else -score
     return classes[positive], np.asarray(estimator.predict_proba(X))[:, positive]
-
-
-def _innermost(estimator: Any) -> Any:
-    """Return the model behind a pipeline or a search."""
-    while isinstance(estimator, Pipeline) or hasattr(estimator, "best_estimator_"):
-        estimator = estimator[-1] if isinstance(estimator, Pipeline) else estimator.best_estimator_
-    return estimator
 
 
 def _trained_columns(estimator: Any, X: Any) -> Any:

@@ -56,7 +56,7 @@ def write_evidence(
     others = None if published is None else read_published(published)
     tables = dict(_tables(results, others, plan))
     plots = dict(_plots(_main(results, plan), store.profiles()))
-    written = []
+    written: list[Path] = []
     for name in ("tables", "plots"):
         (folder / name).mkdir(parents=True, exist_ok=True)
     (folder / "tables" / "unfinished.md").unlink(missing_ok=True)  # left by an earlier call
@@ -122,9 +122,13 @@ def _tables(
 ) -> Iterator[tuple[str, ShownTable]]:
     """Name and content of each table that the results are enough for."""
     main, reference = _main(results, plan), plan.reference
+
+    def leaderboard(measure: str) -> ShownTable:
+        title = f"Mean {measure.replace('_', ' ')} over the data sets"
+        return make_table(summary.leaderboard(main, measure), title, MEANS)
+
     makers: dict[str, Callable[[], ShownTable]] = {
-        "leaderboard": lambda: make_table(
-            summary.leaderboard(main), "Mean average precision over the data sets", MEANS),
+        "leaderboard": partial(leaderboard, "average_precision"),
         "by_imbalance": lambda: spread(
             summary.by_imbalance(main, reference=_known(reference, main)),
             title="Mean average precision by share of positives", note=LEVELS_NOTE),
@@ -132,7 +136,7 @@ def _tables(
         "by_data_set": lambda: spread(summary.by_data_set(main), title="Average precision by data set"),
     }  # fmt: skip
     for measure in [name for name in plan.measures if name in results.columns and name != "average_precision"]:
-        makers[f"leaderboard_{measure.replace(':', '_')}"] = partial(_leaderboard, main, measure)
+        makers[f"leaderboard_{measure.replace(':', '_')}"] = partial(leaderboard, measure)
     if main.height < results.height:
         title = "All methods, on the splits that all of them have"
         makers["leaderboard_all"] = lambda: make_table(summary.leaderboard(results), title, MEANS)
@@ -150,11 +154,6 @@ def _tables(
         table = _possible(make)
         if table is not None and table.frame.height:
             yield name, table
-
-
-def _leaderboard(results: polars.DataFrame, measure: str) -> ShownTable:
-    words = measure.replace("_", " ")
-    return make_table(summary.leaderboard(results, measure), f"Mean {words} over the data sets", MEANS)
 
 
 def _published_tables(
@@ -238,8 +237,9 @@ def _plots(results: polars.DataFrame, profiles: polars.DataFrame) -> Iterator[tu
 
     def ranks() -> Any:
         found = summary.compare_ranks(results)
+        one_group = None if found.test.p_value < summary.LEVEL else [list(found.mean_ranks)]
         return CriticalDifferenceDisplay(
-            dict(zip(found.methods, found.mean_ranks, strict=True)), found.critical_difference, found.cliques,
+            found.mean_ranks, found.critical_difference, one_group,
             title=f"Mean rank over {found.n_data_sets} data sets; Friedman's test: p "
                   + (f"= {found.test.p_value:.3f}" if found.test.p_value >= 0.001 else "< 0.001"))  # fmt: skip
 

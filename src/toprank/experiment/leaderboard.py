@@ -53,45 +53,24 @@ NO_TIME, NOT_INSTALLED = "not enough time", "needs the package"
 
 @dataclass(frozen=True)
 class BoardEntry:
-    """One method on the leaderboard.
-
-    Attributes
-    ----------
-    name, title : str
-    average_precision : Interval
-        Mean over the splits, with an interval that allows for their overlap (Nadeau and Bengio); for a single holdout,
-        its value with a bootstrap interval.
-    precision : float
-        Mean precision among the first k cases.
-    gap : Interval
-        Average precision of the best method minus this one's, paired by split or by bootstrap.
-    p_value : float
-        p-value of the gap; 1 for the best method itself.
-    size : float or None
-        What a person has to read: conditions of a tree, coefficients of a sum or scorecard, curves of an additive
-        model. For models that cannot be read, the leaves of all trees.
-    unit : str or None
-    is_readable : bool
-    is_own : bool
-        Whether it is one of this library's methods.
-    seconds : float
-        Median time of one fit with the chosen setting.
-    setting : mapping of str to value
-        The setting that most splits chose.
-    """
+    """One method on the leaderboard."""
 
     name: str
     title: str
+    # Mean over the splits, with an interval that allows for their overlap (Nadeau and Bengio); for a single holdout,
+    # its value with a bootstrap interval.
     average_precision: Interval
-    precision: float
-    gap: Interval
-    p_value: float
+    precision: float  # mean precision among the first k cases
+    gap: Interval  # average precision of the best method minus this one's, paired by split or by bootstrap
+    p_value: float  # of the gap; 1 for the best method itself
+    # What a person has to read: conditions of a tree, coefficients of a sum or scorecard, curves of an additive model.
+    # For models that cannot be read, the leaves of all trees.
     size: float | None
     unit: str | None
     is_readable: bool
-    is_own: bool
-    seconds: float
-    setting: Mapping[str, Any]
+    is_own: bool  # whether it is one of this library's methods
+    seconds: float  # median time of one fit with the chosen setting
+    setting: Mapping[str, Any]  # the setting that most splits chose
 
     @property
     def options(self) -> dict[str, Any]:

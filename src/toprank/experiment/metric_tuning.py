@@ -142,7 +142,12 @@ def tune_mlfp(
         raise InputTypeError(f"tune_mlfp tunes an MLFP, got {type(model).__name__}. Hint: pass MLFP().")
     if scoring not in MEASURES:
         raise InputError(f"scoring must be one of {', '.join(MEASURES)}, got {scoring!r}.")
-    optuna = _import_optuna()
+    try:
+        import optuna
+    except ImportError:
+        raise InputError(
+            "tune_mlfp needs the package optuna, which is not installed. Hint: pip install 'toprank[experiment]'."
+        ) from None
     with Threads(resolve_n_jobs(model.n_jobs)) as threads:
         reader = clone(model)
         reader._validate_params()
@@ -166,17 +171,6 @@ def tune_mlfp(
             tried.append((mu, c, score))
     best = max(tried, key=lambda each: each[2])
     return MetricTuning(*best, tried, clone(model).set_params(mu=best[0], c=best[1]))
-
-
-def _import_optuna() -> Any:
-    """Return the package Optuna, which is an extra."""
-    try:
-        import optuna
-    except ImportError:
-        raise InputError(
-            "tune_mlfp needs the package optuna, which is not installed. Hint: pip install 'toprank[experiment]'."
-        ) from None
-    return optuna
 
 
 def _fingerprint(

@@ -38,22 +38,12 @@ class NothingToCompareError(InputError):
 
 @dataclass(frozen=True)
 class Panel:
-    """Figures of the splits that all compared series finished.
+    """Figures of the splits that all compared series finished."""
 
-    Attributes
-    ----------
-    series : tuple of tuple
-        What is compared, such as (method,), best mean first or in the requested order.
-    data_sets : tuple of str
-        By share of positives, then by name.
-    positive_rates : ndarray of shape (n_data_sets,)
-    values : tuple of ndarray of shape (n_splits, n_series, n_measures)
-        One per data set; NaN if a measure that is not needed is missing.
-    """
-
-    series: tuple[tuple[Any, ...], ...]
-    data_sets: tuple[str, ...]
+    series: tuple[tuple[Any, ...], ...]  # what is compared, such as (method,), best mean first or as requested
+    data_sets: tuple[str, ...]  # by share of positives, then by name
     positive_rates: NDArray[np.float64]
+    # One per data set, (n_splits, n_series, n_measures); NaN if a measure that is not needed is missing.
     values: tuple[NDArray[np.float64], ...]
 
     @property
@@ -109,23 +99,13 @@ def make_panel(
 ) -> Panel:
     """Figures of `measures` on the splits for which all methods have the first `n_needed` of them.
 
-    Parameters
-    ----------
-    results : polars.DataFrame
-        Columns dataset, positive_rate, split, method and the measures; if there is a status, only rows with the status
-        "done" count. At most one row per data set, split and series.
-    measures : sequence of str
-    methods : sequence of str or None
-        Methods to compare, in this order. None: all with a finished trial, best mean first.
-    n_needed : int
-        A trial without the first `n_needed` measures counts as unfinished.
-    parts : sequence of str
-        Further columns that identify series, such as a parameter and its value.
+    If `results` has a status, only rows with the status "done" count. `methods` are those to compare, in this order;
+    None: all with a finished trial, best mean first. `parts` are further columns that identify series, such as a
+    parameter and its value.
     """
     check_columns(results, ["dataset", "positive_rate", "split", "method", *parts, *measures])
     rows = finished(results, measures[:n_needed])
     if methods is not None:
-        _check_methods(methods, rows["method"].unique().to_list())
         rows = rows.filter(rows["method"].is_in(list(methods)))
     cells: dict[str, dict[str, dict[tuple[Any, ...], tuple[Any, ...]]]] = defaultdict(lambda: defaultdict(dict))
     rates = dict(rows.select("dataset", "positive_rate").sort("positive_rate", descending=True).iter_rows())
@@ -209,12 +189,3 @@ def to_frame(rows: Sequence[tuple[Any, ...]], schema: Mapping[str, type]) -> pol
         plain = [None if v is None or v != v else kind(v) for v in values]
         made.append(pl.Series(name, plain, dtype=types[kind]))
     return pl.DataFrame(made)
-
-
-def _check_methods(methods: Sequence[str], known: list[str]) -> None:
-    if len(set(methods)) < len(methods) or not methods:
-        raise InputError(f"The methods compared must be different names, at least one. Got {list(methods)} instead.")
-    for name in methods:
-        if name not in known:
-            hint = did_you_mean(name, known) or " Hint: `toprank experiment show` lists what is missing."
-            raise InputError(f"The results hold no finished trial of a method {name!r}.{hint}")

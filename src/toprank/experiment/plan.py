@@ -49,38 +49,18 @@ class PlanTable:
 
 @dataclass(frozen=True)
 class MethodUse:
-    """A method of a plan: fixed parameters, values to try, and how the best is chosen.
+    """A method of a plan: fixed parameters, values to try, and how the best is chosen."""
 
-    Attributes
-    ----------
-    label : str
-        What tables of results call it.
-    method : str
-        Registered name.
-    parameters : mapping
-        Fixed parameters.
-    search : mapping of str to list
-        Values to try; None = the method's default values.
-    tuner : {"grid", "halving", "optuna"}
-    n_candidates : int
-        Settings that Optuna may try.
-    judge : {"cv", "out-of-bag"}
-        How settings are compared: by inner cross-validation, or by the out-of-bag score of a forest.
-    profile : mapping of str to list
-        One parameter and values at which the test measure is also recorded, for plots; never used to choose.
-    seeds : tuple of int or None
-        Seeds to run on, if fewer than the plan's.
-    """
-
-    label: str
-    method: str
-    parameters: Mapping[str, Any] = field(default_factory=dict)
-    search: Mapping[str, Any] | None = None
+    label: str  # what tables of results call it
+    method: str  # registered name
+    parameters: Mapping[str, Any] = field(default_factory=dict)  # fixed
+    search: Mapping[str, Any] | None = None  # values to try; None = the method's default values
     tuner: str = "grid"
-    n_candidates: int = 30
-    judge: str = "cv"
+    n_candidates: int = 30  # settings that Optuna may try
+    judge: str = "cv"  # how settings are compared: by inner cross-validation, or by the out-of-bag score of a forest
+    # One parameter and values at which the test measure is also recorded, for plots; never used to choose.
     profile: Mapping[str, Any] = field(default_factory=dict)
-    seeds: tuple[int, ...] | None = None
+    seeds: tuple[int, ...] | None = None  # seeds to run on, if fewer than the plan's
 
     @property
     def space(self) -> dict[str, Any]:
@@ -91,52 +71,31 @@ class MethodUse:
     def decides(self) -> dict[str, Any]:
         """What enters a trial's id; the order of values matters, because ties go to the first setting."""
         kept = {name: getattr(self, name) for name in ("method", "parameters", "tuner", "judge", "profile")}
-        return (
-            kept
-            | {"space": list(self.space.items())}
-            | ({"n_candidates": self.n_candidates} if self.tuner == "optuna" else {})
-        )
+        candidates = {"n_candidates": self.n_candidates} if self.tuner == "optuna" else {}
+        return kept | {"space": list(self.space.items())} | candidates
 
 
 @dataclass(frozen=True)
 class Protocol:
     """How tables are split and settings are compared.
 
-    Attributes
-    ----------
-    kind : {"holdout", "kfold", "published", "prequential", "given"}
-        holdout: a random stratified holdout of `test_size`, one per seed. kfold: `n_splits` stratified folds,
-        reshuffled for each seed. published: as in the code of the MetaAP paper, holdout and inner folds from one
-        generator. prequential: `n_splits` windows in time, see `PrequentialSplit`. given: the last `test` rows of a
-        table are the test rows.
-    seeds : tuple of int
-    test_size : float
-    n_splits : int
-    inner_splits : int
-        Folds of the inner cross-validation that compares settings.
-    scoring : str
-        Measure by which settings are compared.
-    encoding : {"as needed", "numbers"}
-        numbers: every method gets numbers, even those that read categories and missing values themselves.
-    time_limit : float or None
-        Seconds per fit.
-    trial_minutes : float or None
-        Minutes per trial, reading and tuning included; None = no limit.
-    trial_memory : float, "auto" or None
-        Gigabytes per trial process, libraries included; "auto" = 90 % of the machine's memory, None = no limit.
-    time, train, gap, test, label_delay : windows of "prequential"; of "given", `test` is a number of rows
+    holdout: a random stratified holdout of `test_size`, one per seed. kfold: `n_splits` stratified folds, reshuffled
+    for each seed. published: as in the code of the MetaAP paper, holdout and inner folds from one generator.
+    prequential: `n_splits` windows in time, see `PrequentialSplit`. given: the last `test` rows are the test rows.
     """
 
     kind: str = "holdout"
     seeds: tuple[int, ...] = (1, 2, 3, 4, 5)
     test_size: float = 0.3
     n_splits: int = 5
-    inner_splits: int = 5
-    scoring: str = "average_precision"
+    inner_splits: int = 5  # folds of the inner cross-validation that compares settings
+    scoring: str = "average_precision"  # measure by which settings are compared
+    # "numbers": every method gets numbers, even those that read categories and missing values themselves.
     encoding: str = "as needed"
-    time_limit: float | None = None
-    trial_minutes: float | None = 240.0
-    trial_memory: float | str | None = "auto"
+    time_limit: float | None = None  # seconds per fit
+    trial_minutes: float | None = 240.0  # per trial, reading and tuning included; None = no limit
+    trial_memory: float | str | None = "auto"  # gigabytes per process; "auto" = 90 % of the machine's, None = no limit
+    # Windows of "prequential"; of "given", `test` is a number of rows.
     time: str | None = None
     train: Any = "all"
     gap: Any = 0
@@ -224,12 +183,10 @@ class Plan:
         """
         path = Path(path)
         plan = cls.from_dict(read_yaml(path), folder=folder, quick=quick, owner=path.name)
-        tables = [
-            replace(table, source={**table.source, "path": str(path.parent / table.source["path"])})
-            if "path" in table.source
-            else table
-            for table in plan.tables
-        ]
+        tables = []
+        for table in plan.tables:
+            place = {"path": str(path.parent / table.source["path"])} if "path" in table.source else {}
+            tables.append(replace(table, source={**table.source, **place}))
         return replace(plan, tables=tuple(tables))
 
     @classmethod

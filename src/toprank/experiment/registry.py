@@ -97,12 +97,8 @@ def recipe(
 ) -> Callable[..., Any]:
     """`make` of an estimator with some parameters other than its defaults; a setting overrides them.
 
-    Parameters
-    ----------
-    estimator : callable or str
-        "module:Class" names one of an optional package, which is imported when an estimator is made.
-    given, fixed : arguments of the estimator
-    words : what it calls the seed and the number of threads; None if it takes none
+    "module:Class" names an estimator of an optional package, which is imported when one is made. `words` are what the
+    estimator calls the seed and the number of threads; None if it takes none.
     """
 
     def make(random_state: Any = 0, n_jobs: int | None = 1, **setting: Any) -> Any:

@@ -3,17 +3,16 @@
 Every function takes the frame of `Store.results()` or `Store.profiles()` and returns a polars frame of shares in 0..1;
 the order of rows changes nothing. A data set is represented by the splits that all compared methods finished (`panel`
 explains the rule); a pair of methods, or ours and a published one, by the splits that both have. Data sets are sorted
-by share of positives, methods by their mean, best first, unless `methods` names them. Only `times` has times: all other
-frames are the same however often a run was stopped.
+by share of positives, methods by their mean, best first. Only `times` has times: all other frames are the same however
+often a run was stopped.
 """
 
 from __future__ import annotations
 
 import math
 import re
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,13 +31,16 @@ from toprank.experiment.panel import (
     make_panel,
     to_frame,
 )
-from toprank.experiment.statistics import FriedmanTest, cliques, friedman_test, mean_ranks, nemenyi_difference
+from toprank.experiment.statistics import FriedmanTest, friedman_test, mean_ranks, nemenyi_difference
 from toprank.metrics.comparison import Comparison, holm, wilcoxon_test
 
 if TYPE_CHECKING:
     import polars
 
 LEVELS = (10, 20, 30, 40, 50)
+LEVEL = 0.05
+"""Significance level of differences of mean ranks."""
+
 SECONDS = ("seconds_tune", "seconds_fit", "seconds_score")
 SHOWN = 5e-5
 """Smaller differences show as 0.00 points in a table."""
@@ -47,7 +49,7 @@ SHOWN = 5e-5
 # --- one row per method -----------------------------------------------------------------------------------------
 
 
-def leaderboard(results: polars.DataFrame, measure: str = AP, methods: Sequence[str] | None = None) -> polars.DataFrame:
+def leaderboard(results: polars.DataFrame, measure: str = AP) -> polars.DataFrame:
     """One row per method, best mean first.
 
     Returns
@@ -58,7 +60,7 @@ def leaderboard(results: polars.DataFrame, measure: str = AP, methods: Sequence[
         size_unit (both null if splits differ in it), is_readable.
     """
     check_columns(results, ["size_unit", "is_readable"])
-    panel = make_panel(results, [measure, "size"], methods)
+    panel = make_panel(results, [measure, "size"])
     means = panel.means[:, :, 0]
     ranks, wins = mean_ranks(means), (means == means.max(axis=1, keepdims=True)).sum(axis=0)
     sizes = np.concatenate(panel.values)[:, :, 1]
@@ -77,58 +79,30 @@ def leaderboard(results: polars.DataFrame, measure: str = AP, methods: Sequence[
     return to_frame(rows, METHOD | COUNTS | schema)
 
 
-@dataclass(frozen=True)
-class RankComparison:
-    """Data of a critical-difference diagram.
+class RankComparison(NamedTuple):
+    """Data of a critical-difference diagram."""
 
-    Attributes
-    ----------
-    methods : tuple of str
-        By mean rank, best first.
-    mean_ranks : tuple of float
-    n_data_sets : int
-    test : FriedmanTest
-        Whether the methods differ at all.
-    level : float
-    critical_difference : float
-        Of two mean ranks, by Nemenyi's test.
-    cliques : tuple of tuple of str
-        Largest groups that do not differ significantly.
-    """
-
-    methods: tuple[str, ...]
-    mean_ranks: tuple[float, ...]
+    mean_ranks: dict[str, float]  # by method, best first
     n_data_sets: int
-    test: FriedmanTest
-    level: float
-    critical_difference: float
-    cliques: tuple[tuple[str, ...], ...]
+    test: FriedmanTest  # whether the methods differ at all
+    critical_difference: float  # of two mean ranks, by Nemenyi's test
 
 
-def compare_ranks(
-    results: polars.DataFrame, measure: str = AP, level: float = 0.05, methods: Sequence[str] | None = None
-) -> RankComparison:
-    """Mean ranks of all methods with Friedman's test and Nemenyi's critical difference (Demšar 2006).
-
-    If Friedman's test finds no difference, all methods are one group.
-    """
-    panel = make_panel(results, [measure], methods)
+def compare_ranks(results: polars.DataFrame) -> RankComparison:
+    """Mean ranks of all methods with Friedman's test and Nemenyi's critical difference (Demšar 2006)."""
+    panel = make_panel(results, [AP])
     means = panel.means[:, :, 0]
-    if means.shape[0] < 2 or means.shape[1] < 3:
+    n_data_sets, n_methods = means.shape
+    if n_data_sets < 2 or n_methods < 3:
         raise NothingToCompareError(
-            f"Ranks need at least 2 data sets and 3 methods, found {means.shape[0]} and {means.shape[1]}."
+            f"Ranks need at least 2 data sets and 3 methods, found {n_data_sets} and {n_methods}."
         )
-    test, ranks = friedman_test(means), mean_ranks(means)
-    order = sorted(range(len(ranks)), key=lambda i: (ranks[i], panel.methods[i]))
-    names, ordered = [panel.methods[i] for i in order], [float(ranks[i]) for i in order]
-    difference = nemenyi_difference(len(names), len(means), level)
-    groups = tuple(tuple(names[i] for i in group) for group in cliques(ordered, difference))
-    if test.p_value >= level:
-        groups = (tuple(names),)
-    return RankComparison(tuple(names), tuple(ordered), len(means), test, level, difference, groups)
+    ranks = sorted(zip(mean_ranks(means).tolist(), panel.methods, strict=True))
+    difference = nemenyi_difference(n_methods, n_data_sets, LEVEL)
+    return RankComparison({name: rank for rank, name in ranks}, n_data_sets, friedman_test(means), difference)
 
 
-def times(results: polars.DataFrame, methods: Sequence[str] | None = None) -> polars.DataFrame:
+def times(results: polars.DataFrame) -> polars.DataFrame:
     """Seconds to tune, fit and score, one row per method, fastest first; over splits that all methods finished.
 
     Returns
@@ -137,7 +111,7 @@ def times(results: polars.DataFrame, methods: Sequence[str] | None = None) -> po
         method, n_data_sets, n_splits, seconds_tune, seconds_fit, seconds_score (means of one trial), seconds_total
         (of all trials counted).
     """
-    panel = make_panel(results, SECONDS, methods, n_needed=len(SECONDS))
+    panel = make_panel(results, SECONDS, n_needed=len(SECONDS))
     sums = np.concatenate(panel.values).sum(axis=0)
     rows = [
         (method, len(panel.data_sets), panel.n_splits, *(sums[i] / panel.n_splits), sums[i].sum())
@@ -150,7 +124,7 @@ def times(results: polars.DataFrame, methods: Sequence[str] | None = None) -> po
 # --- a figure for each data set, level or value -----------------------------------------------------------------
 
 
-def by_data_set(results: polars.DataFrame, measure: str = AP, methods: Sequence[str] | None = None) -> polars.DataFrame:
+def by_data_set(results: polars.DataFrame) -> polars.DataFrame:
     """One row per data set and method.
 
     Returns
@@ -158,7 +132,7 @@ def by_data_set(results: polars.DataFrame, measure: str = AP, methods: Sequence[
     polars.DataFrame
         dataset, positive_rate, method, n_splits, mean, std (over splits), is_best (no other mean is higher).
     """
-    panel = make_panel(results, [measure], methods)
+    panel = make_panel(results, [AP])
     rows = []
     for dataset, rate, values, means in panel.each():
         for i, method in enumerate(panel.methods):
@@ -169,18 +143,9 @@ def by_data_set(results: polars.DataFrame, measure: str = AP, methods: Sequence[
 
 
 def by_imbalance(
-    results: polars.DataFrame,
-    measure: str = AP,
-    levels: Sequence[float] = LEVELS,
-    reference: str | None = None,
-    methods: Sequence[str] | None = None,
+    results: polars.DataFrame, reference: str | None = None, levels: Sequence[float] = LEVELS
 ) -> polars.DataFrame:
     """Means over the data sets with at most `level` % positives (MetaAP paper, figure 3).
-
-    Parameters
-    ----------
-    reference : str or None
-        Method that is tested at each level against the best other one.
 
     Returns
     -------
@@ -189,7 +154,7 @@ def by_imbalance(
         mean), difference (reference minus rival) and p_value (Wilcoxon's test over data sets), the same in all rows
         of a level. Levels without a data set are left out.
     """
-    panel = make_panel(results, [measure], methods)
+    panel = make_panel(results, [AP])
     if reference is not None:
         check_reference(reference, panel.methods)
     rows = []
@@ -204,9 +169,7 @@ def by_imbalance(
     return to_frame(rows, schema | ({} if reference is None else {"rival": str, "difference": float, "p_value": float}))
 
 
-def precision_curves(
-    results: polars.DataFrame, level: float = 50, methods: Sequence[str] | None = None
-) -> polars.DataFrame:
+def precision_curves(results: polars.DataFrame, level: float = 50) -> polars.DataFrame:
     """Mean precision at k over the data sets with at most `level` % positives (MetaAP paper, figures 4 and 6).
 
     Returns
@@ -220,7 +183,7 @@ def precision_curves(
             "The results have no precision at k (columns p_at_1, p_at_5, ...). Hint: add the measure "
             "'precision_at_positives' to the plan."
         )
-    panel = make_panel(results, [f"p_at_{k}" for k in percents], methods, n_needed=len(percents)).need_at_most(level)
+    panel = make_panel(results, [f"p_at_{k}" for k in percents], n_needed=len(percents)).need_at_most(level)
     rows = [
         (percent, len(panel.data_sets), method, panel.overall[i, j])
         for i, method in enumerate(panel.methods)
@@ -229,7 +192,7 @@ def precision_curves(
     return to_frame(rows, {"percent": int, "n_data_sets": int} | METHOD | {"mean": float})
 
 
-def by_value(profiles: polars.DataFrame, level: float = 50, methods: Sequence[str] | None = None) -> polars.DataFrame:
+def by_value(profiles: polars.DataFrame, level: float = 50) -> polars.DataFrame:
     """Mean AP by value of the profiled parameter, over data sets with at most `level` % positives (figure 5).
 
     A split counts if every method has all of its values there.
@@ -237,16 +200,14 @@ def by_value(profiles: polars.DataFrame, level: float = 50, methods: Sequence[st
     Returns
     -------
     polars.DataFrame
-        parameter, value, n_data_sets, method, mean, and size if profiles have one; method by method.
+        parameter, value, n_data_sets, method, mean; method by method.
     """
-    extra = ["size"] if "size" in profiles.columns else []
-    panel = make_panel(profiles, [AP, *extra], methods, parts=("parameter", "value")).need_at_most(level)
+    panel = make_panel(profiles, [AP], parts=("parameter", "value")).need_at_most(level)
     rows = [
-        (parameter, value, len(panel.data_sets), method, *panel.overall[i])
+        (parameter, value, len(panel.data_sets), method, panel.overall[i, 0])
         for i, (method, parameter, value) in enumerate(panel.series)
     ]
-    schema = {"parameter": str, "value": float, "n_data_sets": int} | METHOD | {"mean": float}
-    return to_frame(rows, schema | dict.fromkeys(extra, float))
+    return to_frame(rows, {"parameter": str, "value": float, "n_data_sets": int} | METHOD | {"mean": float})
 
 
 def _against_best(panel: Panel, reference: str) -> tuple[str, float, float]:
@@ -267,9 +228,7 @@ def signed_ranks(own: NDArray[np.float64], other: NDArray[np.float64]) -> Compar
     return wilcoxon_test(differences, np.zeros_like(differences))
 
 
-def against(
-    results: polars.DataFrame, reference: str, measure: str = AP, methods: Sequence[str] | None = None
-) -> polars.DataFrame:
+def against(results: polars.DataFrame, reference: str) -> polars.DataFrame:
     """A reference against every other method over data sets, strongest competitor first.
 
     Each pair is compared on the splits that both finished; a method that shares none is left out.
@@ -281,7 +240,7 @@ def against(
         reference over data sets), p_value (Wilcoxon's signed-rank test), p_holm (adjusted for all rows).
     """
     rows: list[tuple[Any, ...]] = []
-    for method, panel in _pairs(results, reference, measure, methods):
+    for method, panel in _pairs(results, reference):
         own, other = panel.means[:, 0, 0], panel.means[:, 1, 0]
         result = signed_ranks(own, other)
         counts = (own > other).sum(), (own == other).sum(), (own < other).sum()
@@ -293,20 +252,10 @@ def against(
     return to_frame(rows, METHOD | COUNTS | schema)
 
 
-def beside_published(
-    results: polars.DataFrame,
-    published: polars.DataFrame,
-    measure: str = AP,
-    names: Mapping[str, str] | None = None,
-) -> polars.DataFrame:
+def beside_published(results: polars.DataFrame, published: polars.DataFrame) -> polars.DataFrame:
     """Ours beside published figures, one row per method, over the splits that both have.
 
-    Parameters
-    ----------
-    published : polars.DataFrame
-        Columns dataset, split, method and the measure.
-    names : mapping of str to str or None
-        Our label -> name of the published method, where the two differ.
+    `published` has the columns dataset, split, method and average_precision.
 
     Returns
     -------
@@ -315,7 +264,7 @@ def beside_published(
         n_below (data sets on which ours is more than two standard errors, and 0.005 points, below). Best of ours first.
     """
     rows = []
-    for method, panel in _published_pairs(results, published, measure, names):
+    for method, panel in _published_pairs(results, published):
         ours, theirs = panel.overall[:, 0]
         n_below = sum(_paired(values)[1] for values in panel.values)
         difference = round(ours - theirs, RESOLUTION)
@@ -324,12 +273,7 @@ def beside_published(
     return to_frame(rows, METHOD | COUNTS | schema)
 
 
-def beside_published_by_data_set(
-    results: polars.DataFrame,
-    published: polars.DataFrame,
-    measure: str = AP,
-    names: Mapping[str, str] | None = None,
-) -> polars.DataFrame:
+def beside_published_by_data_set(results: polars.DataFrame, published: polars.DataFrame) -> polars.DataFrame:
     """Ours beside published figures, one row per data set and method; parameters as in `beside_published`.
 
     Returns
@@ -339,7 +283,7 @@ def beside_published_by_data_set(
         difference over splits; null for one split), is_below (more than two standard errors, and 0.005 points, below).
     """
     rows = []
-    for place, (method, panel) in enumerate(_published_pairs(results, published, measure, names)):
+    for place, (method, panel) in enumerate(_published_pairs(results, published)):
         for dataset, rate, values, means in panel.each():
             difference = round(means[0, 0] - means[1, 0], RESOLUTION)
             row = (dataset, rate, method, len(values), means[0, 0], means[1, 0], difference, *_paired(values))
@@ -349,17 +293,15 @@ def beside_published_by_data_set(
     return to_frame([row for _, row in sorted(rows, key=lambda row: row[0])], schema | {"is_below": bool})
 
 
-def _pairs(
-    results: polars.DataFrame, reference: str, measure: str, methods: Sequence[str] | None
-) -> list[tuple[str, Panel]]:
+def _pairs(results: polars.DataFrame, reference: str) -> list[tuple[str, Panel]]:
     """(other method, panel of the reference and it), by name."""
-    check_columns(results, ["method", measure])
-    known = finished(results, [measure])["method"].unique().to_list() if methods is None else list(methods)
+    check_columns(results, ["method", AP])
+    known = finished(results, [AP])["method"].unique().to_list()
     check_reference(reference, known)
     pairs = []
     for name in sorted(set(known) - {reference}):
         try:
-            pairs.append((name, make_panel(results, [measure], [reference, name])))
+            pairs.append((name, make_panel(results, [AP], [reference, name])))
         except NothingToCompareError:
             continue
     if not pairs:
@@ -370,27 +312,25 @@ def _pairs(
     return pairs
 
 
-def _published_pairs(
-    results: polars.DataFrame, published: polars.DataFrame, measure: str, names: Mapping[str, str] | None
-) -> list[tuple[str, Panel]]:
+def _published_pairs(results: polars.DataFrame, published: polars.DataFrame) -> list[tuple[str, Panel]]:
     """(method, panel of ours and published), best of ours first; methods without a split of both are left out."""
     import polars as pl
 
-    check_columns(published, ["dataset", "split", "method", measure])
-    ours, theirs = finished(results, [measure]), finished(published, [measure])
+    check_columns(published, ["dataset", "split", "method", AP])
+    ours, theirs = finished(results, [AP]), finished(published, [AP])
     keys, pairs = ["dataset", "split"], []
     for method in sorted(ours["method"].unique().to_list()):
-        own = ours.filter(pl.col("method") == method).select(*keys, "positive_rate", measure, method=pl.lit("ours"))
-        other = theirs.filter(pl.col("method") == (names or {}).get(method, method))
+        own = ours.filter(pl.col("method") == method).select(*keys, "positive_rate", AP, method=pl.lit("ours"))
+        other = theirs.filter(pl.col("method") == method)
         rates = own.select(*keys, "positive_rate").unique()
-        both = other.select(*keys, measure, method=pl.lit("published")).join(rates, on=keys)
+        both = other.select(*keys, AP, method=pl.lit("published")).join(rates, on=keys)
         if both.height:
             rows = pl.concat([own, both.select(own.columns)])
-            pairs.append((method, make_panel(rows, [measure], ["ours", "published"])))
+            pairs.append((method, make_panel(rows, [AP], ["ours", "published"])))
     if not pairs:
         raise NothingToCompareError(
             "The results and the published figures share no split of any method. Hint: methods, data sets and splits "
-            "are matched by name; `names` maps our labels to published ones."
+            "are matched by name."
         )
     return sorted(pairs, key=lambda pair: (-pair[1].overall[0, 0], pair[0]))
 

@@ -1,7 +1,7 @@
 """Tables of summaries as text, Markdown, LaTeX, HTML, CSV or Parquet, always the same bytes for the same frame.
 
-Usage: `to_text(leaderboard(results))`. Columns made by `summary` get their format from their name; `spread` turns one
-row per method into one column per method. CSV and Parquet hold the unformatted figures.
+`make_table` formats the columns of `summary` by their name; `spread` turns one row per method into one column per
+method. CSV and Parquet hold the unformatted figures.
 """
 
 from __future__ import annotations
@@ -16,15 +16,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
-
-from toprank.errors import InputError
-from toprank.experiment.panel import check_columns
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 if TYPE_CHECKING:
     import polars
 
 Kind = Literal["text", "flag", "count", "points", "change", "rank", "number", "p_value", "seconds"]
+"""Points are a share times 100, two decimals; a change is the same with its sign."""
 
 COMPANIONS = ("error", "unit", "bold", "star")
 MISSING = "-"
@@ -32,24 +30,13 @@ MISSING = "-"
 
 @dataclass(frozen=True)
 class ShownColumn:
-    """How a column of a frame is shown.
+    """How a column of a frame is shown."""
 
-    Attributes
-    ----------
-    name : str
-        In the frame.
-    header : str
-    kind : str
-        "points": a share times 100, two decimals; "change": the same with its sign; "rank",
-        "seconds", "number", "count" (1,234), "p_value" (< 0.001), "flag" (yes, no) or "text".
-    error, unit, bold, star : str or None
-        Further columns of the frame that end up in the same cell: what follows ±, a unit, and flags that make the cell
-        bold (in Markdown, LaTeX and HTML) or add a star.
-    """
-
-    name: str
+    name: str  # in the frame
     header: str
     kind: Kind = "text"
+    # Further columns of the frame that end up in the same cell: what follows ±, a unit, and flags that make the cell
+    # bold (in Markdown, LaTeX and HTML) or add a star.
     error: str | None = None
     unit: str | None = None
     bold: str | None = None
@@ -77,12 +64,11 @@ class ShownTable:
     note: str = ""
 
 
-@dataclass(frozen=True)
-class Cell:
+class Cell(NamedTuple):
     """Text of a cell, not yet escaped."""
 
     text: str
-    is_bold: bool = False
+    is_bold: bool
 
 
 KNOWN = {
@@ -130,43 +116,19 @@ def _column(frame: polars.DataFrame, name: str) -> ShownColumn:
     return ShownColumn(name, name.replace("_", " "), kind)
 
 
-def spread(
-    frame: polars.DataFrame,
-    cells: Sequence[str] = ("mean",),
-    by: str = "method",
-    keep: Sequence[str] | None = None,
-    title: str = "",
-    note: str = "",
-) -> ShownTable:
-    """Table of one column per method from a frame of one row per method.
+def spread(frame: polars.DataFrame, cells: Sequence[str] = ("mean",), title: str = "", note: str = "") -> ShownTable:
+    """Table of one column per method from a frame of one row per method; columns before it identify the rows.
 
-    Parameters
-    ----------
-    frame : polars.DataFrame
-        Columns before `by` identify the rows of the table.
-    cells : sequence of str
-        The columns shown for each method, with their ±, star and bold flag. If there is a single one without a bold
-        flag, the highest of each row is bold.
-    by : str
-    keep : sequence of str or None
-        Columns after `by` to show on the right; the same for all methods of a row. None: the test of `by_imbalance`
-        against the best other method, if the frame has it.
+    `cells` are the columns shown for each method, with their ±, star and bold flag. If there is a single one without a
+    bold flag, the highest of each row is bold. The test of `by_imbalance` is on the right, if the frame has it.
     """
     import polars as pl
 
-    if keep is None:
-        keep = ("rival", "difference", "p_value") if "rival" in frame.columns else ()
-    check_columns(frame, [by, *cells, *keep])
-    keys, labels = frame.columns[: frame.columns.index(by)], list(dict.fromkeys(frame[by].to_list()))
+    kept = ("rival", "difference", "p_value") if "rival" in frame.columns else ()
+    keys, labels = frame.columns[: frame.columns.index("method")], list(dict.fromkeys(frame["method"].to_list()))
     rows: dict[tuple[Any, ...], dict[str, dict[str, Any]]] = {}
     for row in frame.iter_rows(named=True):
-        found = rows.setdefault(tuple(row[key] for key in keys), {})
-        if row[by] in found or any(row[name] != other[name] for name in keep for other in found.values()):
-            raise InputError(
-                f"The rows of {', '.join(map(str, (row[key] for key in keys)))} cannot be spread by {by!r}: it must be "
-                f"different in each, and {', '.join(keep) or 'what is kept'} the same. Hint: keep fewer columns."
-            )
-        found[row[by]] = row
+        rows.setdefault(tuple(row[key] for key in keys), {})[row["method"]] = row
     made = {key: pl.Series([values[i] for values in rows], dtype=frame.schema[key]) for i, key in enumerate(keys)}
     columns = [_column(frame, key) for key in keys]
     for label, cell in itertools.product(labels, cells):
@@ -180,7 +142,7 @@ def spread(
             made[_below(label, "is_best")] = pl.Series(values, dtype=pl.Boolean)
         header = format_value(label, "text") + ("" if len(cells) == 1 else f" {form.header}")
         columns.append(form.renamed(partial(_below, label), header))
-    for name in keep:
+    for name in kept:
         values = [next(iter(found.values()))[name] for found in rows.values()]
         made[name] = pl.Series(values, dtype=frame.schema[name])
         columns.append(_column(frame, name))
@@ -261,19 +223,6 @@ def cells_of(table: ShownTable, plus_minus: str = " ± ") -> list[list[Cell]]:
     return [[_cell(row, column, plus_minus) for column in table.columns] for row in table.frame.iter_rows(named=True)]
 
 
-def as_table(table: ShownTable | polars.DataFrame) -> ShownTable:
-    """The table, checked; a frame gets the usual format of each column."""
-    table = table if isinstance(table, ShownTable) else make_table(table)
-    for column in table.columns:
-        for name in (column.name, *column.companions):
-            if name not in table.frame.columns:
-                raise InputError(
-                    f"The table shows a column {name!r} that its frame lacks. Hint: it has "
-                    f"{', '.join(table.frame.columns)}."
-                )
-    return table
-
-
 # --- files --------------------------------------------------------------------------------------------------------
 
 WIDTH = 100
@@ -286,13 +235,12 @@ MIN_HEADER = 6
 GAP = "  "
 
 
-def to_text(table: ShownTable | polars.DataFrame) -> str:
+def to_text(table: ShownTable) -> str:
     """Plain text of at most 100 columns.
 
     Headers of a wider table are wrapped; if that is not enough, it is split into blocks that repeat the first column
     (or two, if both are text).
     """
-    table = as_table(table)
     rows = cells_of(table, "±")
     cells = [_cell_lines([row[i].text for row in rows]) for i in range(len(table.columns))]
     columns = [[_wrap(column.header), *lines] for column, lines in zip(table.columns, cells, strict=True)]
@@ -346,9 +294,8 @@ def _block(table: ShownTable, columns: list[list[list[str]]], widths: list[int],
     return lines
 
 
-def to_markdown(table: ShownTable | polars.DataFrame) -> str:
+def to_markdown(table: ShownTable) -> str:
     """A pipe table, the best figures bold."""
-    table = as_table(table)
 
     def line(texts: list[str]) -> str:
         return "| " + " | ".join(texts) + " |"
@@ -371,9 +318,8 @@ LATEX = {
 """Characters special to LaTeX; a bracket or star at the start of a row would belong to the line break before it."""
 
 
-def to_latex(table: ShownTable | polars.DataFrame) -> str:
+def to_latex(table: ShownTable) -> str:
     """A tabular with the rules of the package booktabs; in a table environment where it has a title or a note."""
-    table = as_table(table)
 
     def escape(text: str) -> str:
         return "".join(LATEX.get(letter, letter) for letter in text)
@@ -397,9 +343,8 @@ def to_latex(table: ShownTable | polars.DataFrame) -> str:
     return "\n".join(lines) + "\n"
 
 
-def to_html(table: ShownTable | polars.DataFrame) -> str:
+def to_html(table: ShownTable) -> str:
     """One table element that needs no other file."""
-    table = as_table(table)
 
     def tag(name: str, text: str, column: ShownColumn) -> str:
         align = "left" if column.kind == "text" else "right"
@@ -423,26 +368,17 @@ def to_html(table: ShownTable | polars.DataFrame) -> str:
 WRITERS: dict[str, Callable[[ShownTable], str]] = {
     ".txt": to_text, ".md": to_markdown, ".tex": to_latex, ".html": to_html,
 }  # fmt: skip
-ENDINGS = (*WRITERS, ".csv", ".parquet")
 
 
-def write_table(table: ShownTable | polars.DataFrame, path: str | Path) -> None:
+def write_table(table: ShownTable, path: Path) -> None:
     """Write a table in the format that the ending names; the file appears whole or not at all."""
     from toprank.files.atomic import write_atomically
 
-    path, table = Path(path), as_table(table)
-    ending = path.suffix.lower()
-    if ending not in ENDINGS:
-        raise InputError(
-            f"The table {path.name} has an ending that is not supported, expected one of {', '.join(ENDINGS)}. Hint: "
-            "the ending sets the format."
-        )
-    if ending in WRITERS:
-        write_atomically(path, WRITERS[ending](table).encode())
-        return
     buffer = io.BytesIO()
-    if ending == ".csv":
+    if path.suffix == ".csv":
         table.frame.write_csv(buffer)
-    else:
+    elif path.suffix == ".parquet":
         table.frame.write_parquet(buffer)
+    else:
+        buffer.write(WRITERS[path.suffix](table).encode())
     write_atomically(path, buffer.getvalue())

@@ -79,24 +79,13 @@ def _seconds(given: Any) -> Fraction | None:
 
 @dataclass(frozen=True)
 class Timeline:
-    """Rows in the order of their times.
+    """Rows in the order of their times."""
 
-    Attributes
-    ----------
-    order : ndarray of shape (n,)
-        Positions of the rows, earliest first.
-    times : ndarray of shape (n,), int64 or float64
-        Ascending; dates as whole numbers of `unit` since 1970.
-    unit : str or None
-        numpy's name of the unit of dates; None for numbers.
-    tick : Fraction
-        Step from the last time to the end of the data: for dates the coarsest unit (a day, an hour, ...) of which all
-        differences are multiples; 1 for whole numbers; otherwise the distance to the next float.
-    """
-
-    order: NDArray[np.intp]
-    times: NDArray[Any]
-    unit: str | None
+    order: NDArray[np.intp]  # positions of the rows, earliest first
+    times: NDArray[Any]  # int64 or float64, ascending; dates as whole numbers of `unit` since 1970
+    unit: str | None  # numpy's name of the unit of dates; None for numbers
+    # Step from the last time to the end of the data: for dates the coarsest unit (a day, an hour, ...) of which all
+    # differences are multiples; 1 for whole numbers; otherwise the distance to the next float.
     tick: Fraction
 
     @property

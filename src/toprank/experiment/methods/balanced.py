@@ -82,18 +82,7 @@ class BalanceCascade(ClassifierMixin, BaseEstimator):
         self.random_state = random_state
 
     def fit(self, X: Any, y: Any) -> BalanceCascade:
-        """Fit the cascade.
-
-        Parameters
-        ----------
-        X : array of shape (n, n_features)
-        y : array of shape (n,)
-            Labels of two values.
-
-        Returns
-        -------
-        self
-        """
+        """Fit the cascade to numbers and labels of two values."""
         self._validate_params()
         X, y = validate_data(self, X, y)
         label = self._encode_labels(y)

@@ -40,19 +40,9 @@ def limited_threads(n_jobs: int | None) -> Any:
 
 
 class MarginRanker(ClassifierMixin, BaseEstimator):
-    """A booster that ranks by its raw margin.
+    """A booster of sklearn, xgboost, lightgbm or catboost that ranks by its raw margin.
 
-    Parameters
-    ----------
-    booster : estimator of sklearn, xgboost, lightgbm or catboost
-        An unfitted classifier.
-    n_threads : int or None
-        Threads of OpenMP, for a booster without a thread parameter.
-
-    Attributes
-    ----------
-    booster_ : the fitted booster
-    classes_ : array of shape (2,)
+    `n_threads` limits OpenMP, for a booster without a thread parameter.
     """
 
     def __init__(self, booster: Any = None, n_threads: int | None = None):
@@ -101,21 +91,8 @@ class GroupRanker(MarginRanker):
     """A booster with a ranking loss, all rows in one group, or in as few as its library allows.
 
     By default LightGBM only uses pairs with one row among the first 30 of a group, which suits a page of search
-    results. Here the limit is the number of positives in a group, unless set explicitly.
-
-    Parameters
-    ----------
-    booster : estimator of xgboost, lightgbm or catboost
-        An unfitted ranker.
-    n_threads : int or None
-    max_group_rows : int or None, default None
-        Maximum number of rows per group. Rows are assigned at random, stratified by class.
-    random_state : int or None
-        For the assignment to groups.
-
-    Attributes
-    ----------
-    n_groups_ : int
+    results. Here the limit is the number of positives in a group, unless set explicitly. Groups have at most
+    `max_group_rows` rows, assigned at random, stratified by class.
     """
 
     def __init__(

@@ -27,13 +27,7 @@ RIDGE = 1e-3
 
 
 class LinearMetric(TransformerMixin, BaseEstimator, ABC):
-    """Base of metrics that map rows linearly.
-
-    Attributes
-    ----------
-    components_ : float64 array of shape (n_features, n_features)
-        Euclidean distances after this map are the learned distances.
-    """
+    """Base of metrics that map rows linearly: Euclidean distances after `components_` are the learned distances."""
 
     def fit(self, X: Any, y: Any) -> LinearMetric:
         """Learn the metric."""
@@ -64,14 +58,9 @@ class LinearMetric(TransformerMixin, BaseEstimator, ABC):
 class GMML(LinearMetric):
     """Geometric mean metric learning (Zadeh, Hosseini and Sra, 2016), in closed form.
 
-    M is the point at t on the geodesic from the inverse of S to D, where S is the scatter of differences within a class
-    and D that across classes: S^(-1/2) (S^(1/2) D S^(1/2))^t S^(-1/2). All pairs count, which the class means and
-    covariances say without going through them; a small ridge keeps S invertible.
-
-    Parameters
-    ----------
-    t : float, default 0.5
-        Between 0, where M is the inverse of S, and 1, where it is D.
+    M is the point at t, from 0 to 1, on the geodesic from the inverse of S to D, where S is the scatter of differences
+    within a class and D that across classes: S^(-1/2) (S^(1/2) D S^(1/2))^t S^(-1/2). All pairs count, which the class
+    means and covariances say without going through them; a small ridge keeps S invertible.
     """
 
     def __init__(self, t: float = 0.5):
@@ -116,23 +105,10 @@ class ImbML(LinearMetric):
     Pairs within a class should have a squared distance of at most 1, pairs across classes of at least 1 + margin. Pairs
     that start from a positive and pairs that start from a negative have a loss of their own, averaged over its pairs:
 
-        a (mean of Sim+ + mean of Dis+) + (1 - a) (mean of Sim- + mean of Dis-) + lambda |M - I|^2
+        a (mean of Sim+ + mean of Dis+) + (1 - a) (mean of Sim- + mean of Dis-) + penalty |M - I|^2
 
-    Each row is paired with its nearest rows of both classes. L-BFGS finds L, with M = L'L, from the identity.
-
-    Parameters
-    ----------
-    margin : float, default 1.0
-        m of the paper.
-    penalty : float, default 0.1
-        lambda of the paper.
-    a : float, default 0.5
-        Weight of the pairs that start from a positive.
-    n_neighbors : int, default 3
-        Pairs per row and class.
-    max_rows : int or None, default 2000
-        Maximum number of rows to learn from: those of the rarer class, up to half of it, and others at random.
-    random_state : int or None
+    Each row is paired with its `n_neighbors` nearest rows of both classes; `choose_rows` limits the rows to `max_rows`.
+    L-BFGS finds L, with M = L'L, from the identity.
     """
 
     def __init__(
@@ -206,20 +182,8 @@ def nearest_pairs(
 class MetricTransformer(LinearMetric):
     """Rows in a metric learned by metric-learn.
 
-    Parameters
-    ----------
-    algorithm : {"lmnn", "itml"}
-        Large margin nearest neighbours (Weinberger and Saul, 2009), or information-theoretic metric learning (Davis et
-        al., 2007).
-    max_rows : int or None, default 2000
-        Maximum number of rows to learn the metric from, as the cost is quadratic: those of the rarer class, up to half
-        of it, and others at random.
-    random_state : int or None
-
-    Attributes
-    ----------
-    components_ : float64 array of shape (n_features, n_features)
-        The linear map; Euclidean distances after it are the learned distances.
+    "lmnn" is large margin nearest neighbours (Weinberger and Saul, 2009), "itml" information-theoretic metric learning
+    (Davis et al., 2007). The cost is quadratic in the rows, which `choose_rows` limits to `max_rows`.
     """
 
     def __init__(self, algorithm: str = "lmnn", max_rows: int | None = 2000, random_state: Any = None):
@@ -279,31 +243,14 @@ def _without_checks(learner: type) -> type:
 AS_GIVEN: dict[str, Any] = {"scaling": None, "keep_columns": "all"}  # the numbers are scaled already
 
 
-def in_metric(metric: Any, n_jobs: int | None, setting: dict[str, Any]) -> Pipeline:
-    """Nearest neighbours in a learned metric."""
-    return Pipeline([("metric", metric), ("neighbours", KNN(**AS_GIVEN | {"n_jobs": n_jobs} | setting))])
-
-
-def make_learned(algorithm: str) -> Callable[..., Pipeline]:
-    """`make` of nearest neighbours in a metric of metric-learn."""
+def in_metric(make_metric: Callable[..., Any], *own: str) -> Callable[..., Pipeline]:
+    """`make` of nearest neighbours in a learned metric, with the settings `own` of that metric."""
 
     def make(random_state: Any = 0, n_jobs: int | None = 1, **setting: Any) -> Pipeline:
-        return in_metric(MetricTransformer(algorithm, random_state=random_state), n_jobs, setting)
+        metric = make_metric(random_state, **{name: setting.pop(name) for name in own if name in setting})
+        return Pipeline([("metric", metric), ("neighbours", KNN(**AS_GIVEN | {"n_jobs": n_jobs} | setting))])
 
     return make
-
-
-def make_gmml(random_state: Any = 0, n_jobs: int | None = 1, t: float = 0.5, **setting: Any) -> Pipeline:
-    """Nearest neighbours in the metric of GMML."""
-    return in_metric(GMML(t), n_jobs, setting)
-
-
-def make_imbml(
-    random_state: Any = 0, n_jobs: int | None = 1, margin: float = 1.0, penalty: float = 0.1, a: float = 0.5,
-    **setting: Any,
-) -> Pipeline:  # fmt: skip
-    """Nearest neighbours in the metric of ImbML."""
-    return in_metric(ImbML(margin, penalty, a, random_state=random_state), n_jobs, setting)
 
 
 def neighbours(name: str, title: str, make: Callable[..., Any] | str, summary: str, **others: Any) -> Method:
@@ -314,6 +261,7 @@ def neighbours(name: str, title: str, make: Callable[..., Any] | str, summary: s
                   summary=summary, **others)  # fmt: skip
 
 
+SEED = ("random_state", None)
 METHODS = [
     neighbours("plain-knn", "Plain kNN", "plain", "Share of positives among the nearest of the standardised rows."),
     neighbours("knn-weighted", "kNN by distance", "weighted", "The same; nearer rows count more."),
@@ -322,14 +270,16 @@ METHODS = [
     neighbours("knn-duplicated", "Duplicated kNN", "duplicated",
                "The same; positives count as often as there are negatives per positive."),
     neighbours("krnn", "kRNN", "krnn", "Share of positives around the k nearest positives (Zhang et al.)."),
-    neighbours("lmnn", "LMNN", make_learned("lmnn"),
+    neighbours("lmnn", "LMNN", in_metric(recipe(MetricTransformer, "lmnn", words=SEED)),
                "Nearest rows in the metric of large margin nearest neighbours (metric-learn).",
                packages=("metric_learn",)),
-    neighbours("itml", "ITML", make_learned("itml"),
+    neighbours("itml", "ITML", in_metric(recipe(MetricTransformer, "itml", words=SEED)),
                "Nearest rows in the metric of information-theoretic metric learning (metric-learn).",
                packages=("metric_learn",)),
-    neighbours("gmml", "GMML", make_gmml, "Nearest rows in the metric of geometric mean metric learning."),
-    neighbours("imbml", "ImbML", make_imbml, "Nearest rows in the metric of imbalanced metric learning."),
+    neighbours("gmml", "GMML", in_metric(recipe(GMML, words=(None, None)), "t"),
+               "Nearest rows in the metric of geometric mean metric learning."),
+    neighbours("imbml", "ImbML", in_metric(recipe(ImbML, words=SEED), "margin", "penalty", "a"),
+               "Nearest rows in the metric of imbalanced metric learning."),
 ]  # fmt: skip
 for method in METHODS:
     register(method)

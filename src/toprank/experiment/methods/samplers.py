@@ -5,7 +5,7 @@ Samplers see training rows only: they act in `fit`, and rows to score are not re
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -57,34 +57,19 @@ def with_sampler(sampler: str, method: Method) -> Method:
         make=make,
         reads="scaled" if method.reads == "scaled" else "numbers",
         packages=("imblearn", *method.packages),
-        size=None if size is None else lambda model: size(model[-1]),
-        sweep=None if sweep is None else Sweep(sweep.parameter, _after_sampler(sweep.scores)),
+        size=size and (lambda model: size(model[-1])),
+        # The model was fitted on the same rows for every value.
+        sweep=sweep and Sweep(sweep.parameter, lambda model, X, values: sweep.scores(model[-1], X, values)),
         summary=f"{TITLES[sampler]} on the training rows, then: {method.summary}",
     )
 
 
-def _after_sampler(scores: Callable[..., np.ndarray]) -> Callable[..., np.ndarray]:
-    """Scores of a sweep by the model after a sampler: it was fitted on the same rows for every value."""
-
-    def of_model(model: Any, X: Any, values: Sequence[Any]) -> np.ndarray:
-        return scores(model[-1], X, values)
-
-    return of_model
-
-
 class Resampler(BaseEstimator):
-    """A sampler whose numbers of neighbours fit the table.
+    """A sampler, a key of `TITLES`, whose numbers of neighbours fit the table.
 
     If there is nothing to resample (no two positives, no cluster with enough of them, no positive near a negative), the
-    rows come back unchanged.
-
-    Parameters
-    ----------
-    sampler : str
-        A key of `TITLES`.
-    random_state : int or None
-    n_threads : int or None
-        Threads of OpenMP and of linear algebra: clusters of a small table take far longer with several.
+    rows come back unchanged. `n_threads` is that of OpenMP and linear algebra: clusters of a small table take far
+    longer with several.
     """
 
     def __init__(self, sampler: str = "smote", random_state: Any = None, n_threads: int | None = 1):

@@ -104,12 +104,7 @@ def signed(rate: np.ndarray, distance: np.ndarray) -> np.ndarray:
 def levels(estimator: Any, X: Any, precision: type = np.float32) -> Iterator[tuple[np.ndarray, np.ndarray]]:
     """Rate of each row's node at depth 0, 1, ... (endless), and distance to the nearest threshold so far (0: none).
 
-    Parameters
-    ----------
-    estimator : fitted tree of scikit-learn
-    X : array of shape (n, n_features)
-    precision : dtype
-        Precision in which rows are compared with thresholds; scikit-learn uses single precision.
+    Rows are compared with thresholds in this precision; scikit-learn uses single precision.
     """
     tree, X = estimator.tree_, np.asarray(X)
     rows, numbers = np.arange(len(X)), X.astype(precision)
