@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from toprank.errors import InputError
-from toprank.metrics.checks import check_count, is_int
+from toprank.metrics.checks import check_choice, check_count, is_int
 from toprank.words.counts import every, plural
 
 from .frames import BACKENDS, build_frame, is_missing
@@ -288,17 +288,15 @@ def _check_parameters(
     check_count(n_cases, "n_cases", caller="make_audit")
     listed = list(years) if np.iterable(years) and not isinstance(years, str) else []
     if not listed or not all(map(is_int, listed)) or any(a >= b for a, b in pairwise(listed)):
-        raise _bad_parameter("years", "a non-empty sequence of ascending ints", years)
+        raise InputError(
+            "The 'years' parameter of make_audit must be a non-empty sequence of ascending ints. "
+            f"Got {years!r} instead."
+        )
     check_number(positive_rate, "positive_rate", "(0.0, 0.5]", caller="make_audit")
     check_number(drift, "drift", "[0.0, 1.0]", caller="make_audit")
     check_number(missing_rate, "missing_rate", "[0.0, 0.5]", caller="make_audit")
     check_number(mimicry, "mimicry", "[0.0, 0.9]", caller="make_audit")
-    if as_frame not in BACKENDS:
-        raise _bad_parameter("as_frame", "one of " + ", ".join(map(repr, BACKENDS)), as_frame)
-
-
-def _bad_parameter(name: str, expected: str, found: Any) -> ValueError:
-    return InputError(f"The {name!r} parameter of make_audit must be {expected}. Got {found!r} instead.")
+    check_choice(as_frame, "as_frame", BACKENDS, caller="make_audit")
 
 
 # --- the companies: what an auditor sees before any check; knows nothing about fraud --------------------------
@@ -436,10 +434,7 @@ class Pocket:
 
     def depth(self, columns):
         """Return how far inside the pocket each row is, by its least satisfied condition: shape (n,)."""
-        depth = self.conditions[0].depth(columns)
-        for condition in self.conditions[1:]:
-            np.minimum(depth, condition.depth(columns), out=depth)
-        return depth
+        return np.min([condition.depth(columns) for condition in self.conditions], axis=0)
 
     def strength(self, progress, drift):
         """Return the factor in [0, 1] on the probability of fraud; progress runs from 0 (first year) to 1."""

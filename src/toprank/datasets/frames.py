@@ -43,23 +43,17 @@ def build_frame(columns: Mapping[str, np.ndarray], backend: str, *, owner: str) 
     module = import_optional(
         backend, needed_for=f"A frame of type {backend!r}", hint=f"pip install {backend}, or ask for {others}"
     )
-    if backend == "pandas":
-        return module.DataFrame({name: _pandas_column(module, values) for name, values in columns.items()})
-    if backend == "polars":
-        return module.DataFrame([_polars_column(module, name, values) for name, values in columns.items()])
-    return module.table({name: _arrow_column(module, values) for name, values in columns.items()})
-
-
-def _pandas_column(pandas: Any, values: np.ndarray) -> Any:
-    return pandas.Series(values, dtype="str") if values.dtype == object else pandas.Series(values)
-
-
-def _polars_column(polars: Any, name: str, values: np.ndarray) -> Any:
-    if values.dtype == object:
-        return polars.Series(name, values.tolist(), dtype=polars.String)
-    return polars.Series(name, values, nan_to_null=np.issubdtype(values.dtype, np.floating))
-
-
-def _arrow_column(pyarrow: Any, values: np.ndarray) -> Any:
-    kind = pyarrow.string() if values.dtype == object else None
-    return pyarrow.array(values, type=kind, from_pandas=True)
+    if backend == "pyarrow":
+        kinds = {name: module.string() if values.dtype == object else None for name, values in columns.items()}
+        return module.table({n: module.array(v, type=kinds[n], from_pandas=True) for n, v in columns.items()})
+    made = {}
+    for name, values in columns.items():
+        is_text = values.dtype == object
+        if backend == "pandas":
+            made[name] = module.Series(values, dtype="str" if is_text else None)
+        else:
+            kind = module.String if is_text else None
+            made[name] = module.Series(
+                name, values.tolist() if is_text else values, dtype=kind, nan_to_null=not is_text
+            )
+    return module.DataFrame(made)
