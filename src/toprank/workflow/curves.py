@@ -64,11 +64,8 @@ class CurveRow:
     def to_dict(self) -> dict[str, Any]:
         """Plain values, with alerts, found and false alarms at the top level."""
         out: dict[str, Any] = {}
-        for name, value in vars(self).items():
-            if name == "counts":
-                out |= asdict(value)
-            else:
-                out[name] = asdict(value) if name == "training" else value
+        for name, value in asdict(self).items():
+            out |= value if name == "counts" else {name: value}
         return out | {"moved": None if self.moved is None else self.moved._asdict()}
 
 

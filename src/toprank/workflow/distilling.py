@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from sklearn.base import clone
@@ -109,16 +109,14 @@ class Distillation:
 
     def __str__(self) -> str:
         teacher, student = type(self.teacher).__name__, type(self.student).__name__
-        return "\n".join(
-            [
-                f"{student} taught by {teacher}: {self.size}",
-                f"on {plural(self.n_test, 'test case')}, {self.n_test_positives:,} positive:",
-                f"  average precision {self.student_ap:.3f}; teacher {self.teacher_ap:.3f}; as `fit` makes it "
-                f"{self.plain_ap:.3f}",
-                f"  the taught model is {self.gain_text}",
-                f"  {percent_text(self.fidelity)} of the teacher's first {self.k:,} of these {self.n_test:,} are "
-                "among the student's",
-            ]
+        return (
+            f"{student} taught by {teacher}: {self.size}\n"
+            f"on {plural(self.n_test, 'test case')}, {self.n_test_positives:,} positive:\n"
+            f"  average precision {self.student_ap:.3f}; teacher {self.teacher_ap:.3f}; as `fit` makes it "
+            f"{self.plain_ap:.3f}\n"
+            f"  the taught model is {self.gain_text}\n"
+            f"  {percent_text(self.fidelity)} of the teacher's first {self.k:,} of these {self.n_test:,} are among the "
+            "student's"
         )
 
 
@@ -271,8 +269,7 @@ def _split(
     ]
 
 
-@dataclass(frozen=True)
-class NewCases:
+class NewCases(NamedTuple):
     """Cases to report on, checked before anything is fitted."""
 
     X: Any
@@ -302,16 +299,8 @@ def _cases(ranker: Ranker, owner: Ranker, data: Cases, threads: Threads) -> Any:
 class Lesson:
     """What a teacher says about the cases of a table and about new rows between them.
 
-    Attributes
-    ----------
-    fold, new_fold : int arrays of shape (n,) and (n_new,)
-        Fold that a row is held out with; -1 for rows in no fold.
-    new_X : float64 array of shape (n_new, n_features)
-    new_weight : float64 array of shape (n_new,)
-    q : float64 array of shape (n + n_new,)
-        Soft labels of known and new rows.
-    q_without : list of float64 arrays of shape (n + n_new,)
-        Those for the student without a fold: no teacher behind them has seen the fold.
+    `fold` and `new_fold` are the fold that a row is held out with, -1 for rows in none. `q` has the soft labels of
+    known and new rows, `q_without` those for the student without a fold: no teacher behind them has seen the fold.
     """
 
     def __init__(

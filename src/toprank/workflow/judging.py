@@ -277,6 +277,6 @@ def _flagged_cases(curve: Any, X: Any, is_positive: np.ndarray) -> FlaggedCases:
     )
 
 
-def _share(part: int, whole: int, level: float = 0.95) -> Interval:
-    low, high = proportion_interval(part, whole, level=level)
-    return Interval(part / whole if whole else np.nan, float(low), float(high), level)
+def _share(part: int, whole: int) -> Interval:
+    low, high = proportion_interval(part, whole)
+    return Interval(part / whole if whole else np.nan, float(low), float(high), 0.95)
