@@ -233,7 +233,7 @@ def _possible(make: Callable[[], Any]) -> Any:
 
 def _plots(results: polars.DataFrame, profiles: polars.DataFrame) -> Iterator[tuple[str, Any]]:
     """Name and display of each plot that the results allow; drawn later."""
-    from toprank.plots import CriticalDifferenceDisplay, ImbalanceDisplay
+    from toprank.plots import CriticalDifferenceDisplay, ImbalanceDisplay, PrecisionAtKDisplay
 
     def ranks() -> Any:
         found = summary.compare_ranks(results)
@@ -243,26 +243,22 @@ def _plots(results: polars.DataFrame, profiles: polars.DataFrame) -> Iterator[tu
             title=f"Mean rank over {found.n_data_sets} data sets; Friedman's test: p "
                   + (f"= {found.test.p_value:.3f}" if found.test.p_value >= 0.001 else "< 0.001"))  # fmt: skip
 
+    def precision(level: int) -> Any:  # figures 4 and 6
+        title = f"Precision at k, data sets with at most {level} % positives"
+        return PrecisionAtKDisplay.from_frame(summary.precision_curves(results, level), title=title)
+
     makers: dict[str, Callable[[], Any]] = {
         "by_imbalance": lambda: ImbalanceDisplay.from_frame(summary.by_imbalance(results)),
         "critical_difference": ranks,
     }
     for level in LEVELS:
-        makers[f"precision_at_k_{level}"] = partial(_curves, results, level)
+        makers[f"precision_at_k_{level}"] = partial(precision, level)
         if profiles.height:
             makers[f"by_depth_{level}"] = partial(_depths, profiles, level)
     for name, make in makers.items():
         display = _possible(make)
         if display is not None:
             yield name, display
-
-
-def _curves(results: polars.DataFrame, level: int) -> Any:
-    """Figures 4 and 6."""
-    from toprank.plots import PrecisionAtKDisplay
-
-    title = f"Precision at k, data sets with at most {level} % positives"
-    return PrecisionAtKDisplay.from_frame(summary.precision_curves(results, level), title=title)
 
 
 def _depths(profiles: polars.DataFrame, level: int) -> Any:

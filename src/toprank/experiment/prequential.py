@@ -60,13 +60,6 @@ class _Rows:
         places = np.arange(fold.test.start, fold.test.stop)
         return places if self.first_caught is None else places[self.first_caught[fold.test] >= fold.n_known]
 
-    def has_one_class(self, fold: _Fold) -> bool:
-        """Return whether the training or test rows have only one class."""
-        if self.labels is None:
-            return False
-        parts = (self.labels[fold.train], self.labels[self.tested(fold)])
-        return any(bool((part == part[0]).all()) for part in parts)
-
 
 class PrequentialSplit(BaseCrossValidator):
     """Folds in time: train on the past, leave a gap, test on what follows, move on.
@@ -229,16 +222,9 @@ class PrequentialSplit(BaseCrossValidator):
         found = []
         for fold in self._folds(rows)[0]:
             end = fold.start - gap
-            found.append(
-                Window(
-                    train_start=timeline.moment(timeline.start if train is None else end - train),
-                    train_end=timeline.moment(end),
-                    test_start=timeline.moment(fold.start),
-                    test_end=timeline.moment(fold.start + test),
-                    n_train=fold.train.stop - fold.train.start,
-                    n_test=len(rows.tested(fold)),
-                )
-            )
+            first = timeline.start if train is None else end - train
+            moments = map(timeline.moment, (first, end, fold.start, fold.start + test))
+            found.append(Window(*moments, fold.train.stop - fold.train.start, len(rows.tested(fold))))
         return found
 
     def _lengths(self) -> dict[str, Length | None]:
@@ -267,13 +253,8 @@ class PrequentialSplit(BaseCrossValidator):
                     f"have no finer parts. Got {getattr(self, name)!r} instead."
                 )
         test, zero = measured["test"] or Fraction(), Fraction()
-        return (
-            measured["train"],
-            measured["gap"] or zero,
-            test,
-            measured["step"] or test,
-            measured["label_delay"] or zero,
-        )
+        gap, delay = measured["gap"] or zero, measured["label_delay"] or zero
+        return measured["train"], gap, test, measured["step"] or test, delay
 
     def _rows(self, X: Any, y: Any, groups: Any) -> _Rows:
         timeline = read_times(self.times, X, caller=_CALLER)
@@ -313,7 +294,8 @@ class PrequentialSplit(BaseCrossValidator):
         for fold in self._all_folds(rows.timeline):
             if fold.train.start >= fold.train.stop or not len(rows.tested(fold)):
                 continue
-            if rows.has_one_class(fold):
+            sides = () if rows.labels is None else (rows.labels[fold.train], rows.labels[rows.tested(fold)])
+            if any(bool((side == side[0]).all()) for side in sides):
                 n_skipped += 1
                 continue
             folds.append(fold)

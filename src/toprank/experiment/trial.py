@@ -170,8 +170,15 @@ def content_of(table: PlanTable, folder: str | Path | None = None) -> str | None
 
 @lru_cache(maxsize=3)
 def _load(entries: tuple[tuple[str, Any], ...], folder: str) -> TableCases:
+    from toprank.datasets import load
+
     source: Mapping[str, Any] = dict(entries)
-    cases = _from_openml(source) if "openml" in source else _from_file(source, folder or None)
+    if "openml" in source:
+        cases = _from_openml(source)
+    else:
+        found = load(source.get("path", source.get("name")), label=source.get("label", "label"),
+                     pos_label=source.get("positive"), folder=folder or None)  # fmt: skip
+        cases = TableCases(found.X, found.y.astype(np.int64))
     drop = [source["drop"]] if isinstance(source.get("drop"), str) else list(source.get("drop", ()))
     split_by = [source["split_by"]] if "split_by" in source else []
     for names, what in ((drop, "dropped"), (split_by, "split by")):
@@ -182,14 +189,6 @@ def _load(entries: tuple[tuple[str, Any], ...], folder: str) -> TableCases:
             )
     groups = check_split_groups(cases.X[split_by[0]], len(cases.y), "A plan") if split_by else None
     return TableCases(cases.X.drop(columns=[*dict.fromkeys([*drop, *split_by])]), cases.y, groups)
-
-
-def _from_file(source: Mapping[str, Any], folder: str | None) -> TableCases:
-    from toprank.datasets import load
-
-    found = load(source.get("path", source.get("name")), label=source.get("label", "label"),
-                 pos_label=source.get("positive"), folder=folder)  # fmt: skip
-    return TableCases(found.X, found.y.astype(np.int64))
 
 
 def _from_openml(source: Mapping[str, Any]) -> TableCases:

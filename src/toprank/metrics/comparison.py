@@ -153,8 +153,8 @@ class BeforeAfter:
         old, new = np.asarray(before, np.float64), np.asarray(after, np.float64)
         gain = precision_gain(is_positive, old, new)
         hits = [int(is_positive[np.argsort(-score, kind="stable")[:k]].sum()) for score in (old, new)]
-        precisions = (average_precision(is_positive, score) for score in (old, new))
-        return cls(*precisions, (gain.value, gain.low, gain.high), k, *hits)
+        first, second = (average_precision(is_positive, score) for score in (old, new))
+        return cls(first, second, (gain.value, gain.low, gain.high), k, hits[0], hits[1])
 
     @property
     def verdict(self) -> str:

@@ -6,11 +6,9 @@ made.
 
 from __future__ import annotations
 
-# The order of imports is the order of registration, which is the order of lists and tables.
-# isort: off
-from toprank.experiment.methods import own as own
-from toprank.experiment.methods import trees as trees
-from toprank.experiment.methods import linear as linear
-from toprank.experiment.methods import boosting as boosting
-from toprank.experiment.methods import balanced as balanced
-from toprank.experiment.methods import neighbours as neighbours
+from toprank.experiment.methods import balanced, boosting, linear, neighbours, own, trees
+from toprank.experiment.registry import register
+
+for module in (own, trees, linear, boosting, balanced, neighbours):  # the order of lists and tables
+    for method in module.METHODS:
+        register(method)

@@ -16,7 +16,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from toprank._compat import HasMethods, Interval
 from toprank.errors import InputError
 from toprank.experiment.methods.trees import leaves
-from toprank.experiment.registry import Method, recipe, register
+from toprank.experiment.registry import Method, recipe
 
 
 class BalanceCascade(ClassifierMixin, BaseEstimator):
@@ -203,5 +203,3 @@ METHODS = [
            {"min_samples_leaf": (1, 3, 10)}, "numbers", ("imblearn",), size=leaves,
            summary="50 trees on balanced bootstraps (imbalanced-learn)."),
 ]  # fmt: skip
-for method in METHODS:
-    register(method)

@@ -29,7 +29,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from threadpoolctl import threadpool_limits
 
 from toprank.errors import InputError
-from toprank.experiment.registry import Method, Sweep, recipe, register
+from toprank.experiment.registry import Method, Sweep, recipe
 
 TRUNCATION = "lambdarank_truncation_level"
 
@@ -84,7 +84,7 @@ class WeightedMarginRanker(MarginRanker):
     def _fit_booster(self, booster: Any, X: np.ndarray, label: np.ndarray) -> Any:
         if booster.scale_pos_weight is None:
             booster.set_params(scale_pos_weight=float(np.sum(label == 0) / np.sum(label == 1)))
-        return booster.fit(X, label)
+        return super()._fit_booster(booster, X, label)
 
 
 class GroupRanker(MarginRanker):
@@ -95,14 +95,8 @@ class GroupRanker(MarginRanker):
     `max_group_rows` rows, assigned at random, stratified by class.
     """
 
-    def __init__(
-        self,
-        booster: Any = None,
-        n_threads: int | None = None,
-        max_group_rows: int | None = None,
-        random_state: Any = None,
-    ):
-        super().__init__(booster, n_threads)
+    def __init__(self, booster: Any = None, max_group_rows: int | None = None, random_state: Any = None):
+        super().__init__(booster)
         self.max_group_rows = max_group_rows
         self.random_state = random_state
 
@@ -196,7 +190,7 @@ def grouped(booster: str, max_group_rows: int | None = None, **fixed: Any) -> Ca
 
     def make(random_state: Any = 0, n_jobs: int | None = 1, **setting: Any) -> GroupRanker:
         made = make_booster(random_state, n_jobs, **setting)
-        return GroupRanker(made, max_group_rows=max_group_rows, random_state=random_state)
+        return GroupRanker(made, max_group_rows, random_state)
 
     return make
 
@@ -259,5 +253,3 @@ METHODS = [
             grouped("catboost:CatBoostRanker", **CATBOOST, loss_function="QuerySoftMax"), CATBOOST_SPACE,
             "CatBoost's listwise loss.", "catboost"),
 ]  # fmt: skip
-for method in METHODS:
-    register(method)

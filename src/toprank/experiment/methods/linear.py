@@ -11,7 +11,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import SplineTransformer
 
-from toprank.experiment.registry import Method, recipe, register
+from toprank.experiment.registry import Method, recipe
 from toprank.rankers.cost.cost_path import last_step
 
 PENALTIES = {"C": (0.001, 0.01, 0.1, 1.0, 10.0, 100.0)}
@@ -65,5 +65,3 @@ METHODS = [
            "numbers", ("interpret",), is_readable=True, size=lambda model: (len(model.term_names_), "curves"),
            summary="Explainable boosting machine: one curve per column, and up to 10 pairs."),
 ]  # fmt: skip
-for method in METHODS:
-    register(method)

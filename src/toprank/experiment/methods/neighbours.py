@@ -19,7 +19,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from toprank.errors import InputError
 from toprank.experiment.methods.own import BY_NEIGHBOURS, rows_kept
-from toprank.experiment.registry import Method, recipe, register
+from toprank.experiment.registry import Method, recipe
 from toprank.rankers.neighbours.knn import KNN
 
 RIDGE = 1e-3
@@ -281,5 +281,3 @@ METHODS = [
     neighbours("imbml", "ImbML", in_metric(recipe(ImbML, words=SEED), "margin", "penalty", "a"),
                "Nearest rows in the metric of imbalanced metric learning."),
 ]  # fmt: skip
-for method in METHODS:
-    register(method)

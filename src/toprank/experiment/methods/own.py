@@ -17,7 +17,7 @@ from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from toprank.errors import InputError
-from toprank.experiment.registry import Method, Sweep, recipe, register
+from toprank.experiment.registry import Method, Sweep, recipe
 from toprank.rankers.boosting.lambdamart import LambdaMART
 from toprank.rankers.boosting.plain_booster import LogisticBoost
 from toprank.rankers.boosting.rankboost import RankBoost
@@ -72,7 +72,12 @@ def boosted(ranker: Callable[..., Any], *given: Any, **fixed: Any) -> Callable[.
 
     def make(**setting: Any) -> Any:
         alone = {"cv": 0} if "n_estimators" in setting else {}
-        start = {"init": start_of(setting["init"])} if "init" in setting else {}
+        name = setting.get("init", "none")
+        if name not in STARTS:
+            raise InputError(
+                f"init is {name!r}, expected one of {', '.join(STARTS)}. Hint: 'none' starts from scratch."
+            )
+        start = {"init": STARTS[name]()} if "init" in setting else {}
         return recipe(ranker, *given, **alone | fixed)(**setting | start)
 
     return make
@@ -89,13 +94,6 @@ STARTS: dict[str, Callable[[], Any]] = {
     "deep-extra-trees": lambda: ExtraTrees(cv=0, max_depth=30, min_samples_leaf=1, max_features="sqrt"),
 }  # fmt: skip
 """What boosting may start from, by the name of `init` in plans."""
-
-
-def start_of(name: str) -> Any:
-    """The unfitted model that boosting starts from; None for "none"."""
-    if name not in STARTS:
-        raise InputError(f"init is {name!r}, expected one of {', '.join(STARTS)}. Hint: 'none' starts from scratch.")
-    return STARTS[name]()
 
 
 # --- sizes --------------------------------------------------------------------------------------------------------
@@ -187,18 +185,13 @@ def tree(
     return Method(name, title, "toprank", make, is_readable=True, size=size, summary=summary, **others)
 
 
-def leaves_of_forest(ranker: Any) -> tuple[int, str]:
-    """Leaves of all trees of a forest."""
-    return ranker.n_leaves_, "leaves"
-
-
-def leaves_of_curve(ranker: CostOptimalCurve) -> tuple[int, str]:
-    """Leaves of all trees of a cost-optimal curve: all of them make the ranking."""
-    return sum(point.tree.n_leaves_ for point in ranker.path_), "leaves"
-
-
 def forest(
-    name: str, title: str, make: Callable[..., Any], summary: str, size: Any = leaves_of_forest, **others: Any
+    name: str,
+    title: str,
+    make: Callable[..., Any],
+    summary: str,
+    size: Any = lambda ranker: (ranker.n_leaves_, "leaves"),
+    **others: Any,
 ) -> Method:
     """A ranker of many trees."""
     return Method(name, title, "toprank", make, size=size, summary=summary, **others)
@@ -251,7 +244,8 @@ METHODS = [
          space=TAO_SPACE),
     # Each tree can be read, but the ranking is that of all of them.
     forest("cost-curve", "Cost-optimal curve", recipe(CostOptimalCurve, cv=0),
-           "TAO trees for all costs; rows by the costs at which they turn positive.", size=leaves_of_curve),
+           "TAO trees for all costs; rows by the costs at which they turn positive.",
+           size=lambda ranker: (sum(point.tree.n_leaves_ for point in ranker.path_), "leaves")),
     tree("cost-tree", "CART with costs", recipe(CostTree, cv=0),
          "Greedy Gini tree for balanced costs, pruned by cross-validation on what mistakes cost."),
     tree("tree", "Ranking tree", recipe(RankingTree, cv=0), "One greedy tree, with the defaults of RankingTree().",
@@ -305,5 +299,3 @@ METHODS = [
     Method("mlfp", "MLFP", "toprank", recipe(MLFP, cv=0), {"mu": (0.001, 0.01, 0.1), "c": (0.0, 0.5, 0.9)},
            size=rows_kept, summary="Nearest rows, with a distance to positives that is learned from few of them."),
 ]  # fmt: skip
-for method in METHODS:
-    register(method)

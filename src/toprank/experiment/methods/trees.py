@@ -13,7 +13,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from toprank.errors import InputError
 from toprank.experiment.methods.own import PAPER_DEPTHS
-from toprank.experiment.registry import Method, Sweep, recipe, register
+from toprank.experiment.registry import Method, Sweep, recipe
 from toprank.rankers.cost.cost_path import last_step
 
 PRUNED = {"ccp_alpha": (0.0, 0.0003, 0.001, 0.003, 0.01, 0.03), "min_samples_leaf": (1, 5)}
@@ -232,5 +232,3 @@ METHODS = [
     forest("gini-forest", "Gini forest", recipe(RandomForestClassifier, criterion="gini", max_features=None),
            {"max_depth": PAPER_DEPTHS}, "The same forest with the Gini criterion.", sweep=BY_DEPTH),
 ]  # fmt: skip
-for method in METHODS:
-    register(method)
