@@ -21,7 +21,7 @@ from toprank.words.nearest import did_you_mean
 def read(tmp_path, content, **keywords):
     path = tmp_path / "t.csv"
     path.write_bytes(content if isinstance(content, bytes) else content.encode())
-    return reading.read_table(path, **keywords)
+    return reading.TableFile(path).frame(**keywords)
 
 
 def test_empty_cells_are_missing_and_none_is_a_category(tmp_path):
@@ -94,11 +94,11 @@ def test_separators_line_ends_and_quotes(tmp_path, content, expected):
 def test_formats_of_text_files(tmp_path, name, content, sep, encoding):
     path = tmp_path / name
     path.write_bytes(content.encode(encoding or "utf-8"))
-    frame = reading.read_table(path, (), CsvFormat.from_options(sep, encoding))
+    frame = reading.TableFile(path, CsvFormat.from_options(sep, encoding)).frame()
     assert frame.rows(named=True) == [{"a": 1, "b;c": "é"}]
     packed = path.with_name(f"{name}.gz")
     packed.write_bytes(gzip.compress(path.read_bytes()))
-    assert reading.read_table(packed, (), CsvFormat.from_options(sep, encoding)).equals(frame)
+    assert reading.TableFile(packed, CsvFormat.from_options(sep, encoding)).frame().equals(frame)
 
 
 def test_utf_16_is_known_by_its_mark(tmp_path):

@@ -87,30 +87,20 @@ def path_table(curve: CostOptimalCurve, marked: Mapping[int, str]) -> Group:
             [Text(text, style="dim" if mark == "beaten" else "bold" if "chosen" in mark else "") for text in texts]
         )
     titles = [*((name, "right") for name in columns), ("", "left")]
-    has_between = any(rows[i].moved is not None for i in shown)
-    note = Text(_footnote(len(rows) - len(shown), bool(beaten), has_between), style="dim")
-    return Group(grid(titles, cells), Padding(note, (0, 0, 0, 2)))
-
-
-def _footnote(n_hidden: int, has_beaten: bool, has_between: bool) -> str:
-    """Return the legend: what the columns mean, and what is not shown."""
-    between = " Between: the tree of a neighbour with one threshold moved." if has_between else ""
-    beaten = " Beaten: another tree makes no more mistakes of either kind." if has_beaten else ""
-    hidden = f" {plural(n_hidden, 'point')} not shown; --json lists all." if n_hidden else ""
-    return (
+    note = (
         "Alerts = found + false alarms. Share found: of all positives. Cost: of a false alarm, where a missed positive "
-        f"costs 1.{between}{beaten}{hidden}"
+        "costs 1."
     )
+    if any(rows[i].moved is not None for i in shown):
+        note += " Between: the tree of a neighbour with one threshold moved."
+    if beaten:
+        note += " Beaten: another tree makes no more mistakes of either kind."
+    if len(shown) < len(rows):
+        note += f" {plural(len(rows) - len(shown), 'point')} not shown; --json lists all."
+    return Group(grid(titles, cells), Padding(Text(note, style="dim"), (0, 0, 0, 2)))
 
 
 # --- the choice ---------------------------------------------------------------------------------------------
-
-
-def judged_in_words(source: str) -> str:
-    """Return the source of the figures, with a warning if it is the training data."""
-    if source != "training data":
-        return source
-    return "the training data, which is optimistic: use `toprank evaluate` on held-out cases"
 
 
 def choice_facts(curve: CostOptimalCurve, selection: Selection, why: str = "") -> RenderableType:
@@ -118,10 +108,11 @@ def choice_facts(curve: CostOptimalCurve, selection: Selection, why: str = "") -
     alerts, made = selection.alerts, f"trained for false alarms that cost {selection.point.cost_ratio:.3g}"
     if selection.point.moved is not None:
         made = str(selection.point.moved)
-    leaves = plural(selection.tree.n_leaves_, "leaf", "leaves")
-    hits = (
-        "" if np.isnan(selection.precision.value) else f"; {share_interval_text(selection.precision)} of them positive"
-    )
+    leaves, source = plural(selection.tree.n_leaves_, "leaf", "leaves"), selection.judged_by
+    if source == "training data":
+        source = "the training data, which is optimistic: use `toprank evaluate` on held-out cases"
+    has_hits = not np.isnan(selection.precision.value)
+    hits = f"; {share_interval_text(selection.precision)} of them positive" if has_hits else ""
     cut = [] if selection.cut is None else [("cut", selection.cut.text(alerts.value))]
     rows = [
         ("tree", f"point {selection.position}, {leaves}, {made}"),
@@ -132,7 +123,7 @@ def choice_facts(curve: CostOptimalCurve, selection: Selection, why: str = "") -
         *_other_alerts(curve, selection),
         ("found", f"{share_interval_text(selection.recall)} of the positives"),
         ("false alarms", f"{share_interval_text(selection.false_positive_rate)} of the negatives"),
-        ("judged by", f"{judged_in_words(selection.judged_by)}; in brackets: "
+        ("judged by", f"{source}; in brackets: "
         f"{100 * selection.recall.level:.0f} % confidence interval"),
     ]  # fmt: skip
     return Facts(rows)
@@ -151,11 +142,7 @@ def _other_alerts(curve: CostOptimalCurve, selection: Selection) -> list[tuple[s
 
 
 def show_tree(
-    curve: CostOptimalCurve,
-    chosen: Selection | None,
-    rules: Sequence[Rule],
-    terminal: Terminal,
-    why: str = "",
+    curve: CostOptimalCurve, chosen: Selection | None, rules: Sequence[Rule], terminal: Terminal, why: str = ""
 ) -> None:
     """Print what to expect of the chosen tree and its rules for positives, or those of the base tree."""
     whose = f"base tree (point {curve.base_point_}, which weights both classes equally)"
@@ -164,19 +151,15 @@ def show_tree(
         terminal.show(choice_facts(curve, chosen, why))
         whose = "chosen tree"
     terminal.heading(f"Rules of the {whose} for positives, with figures on the training cases")
-    terminal.show(positive_rules_list(rules))
+    if not rules:
+        terminal.show("  None: this tree flags no case.")
+        return
+    terminal.show(rules_list(rules[:RULES_SHOWN]))
+    if len(rules) > RULES_SHOWN:
+        terminal.show(Text(f"\n   and {plural(len(rules) - RULES_SHOWN, 'more rule')}", style="dim"))
 
 
 # --- its rules ----------------------------------------------------------------------------------------------
-
-
-def positive_rules_list(rules: Sequence[Rule]) -> RenderableType:
-    """Return the first rules, and how many more there are."""
-    if not rules:
-        return Text("  None: this tree flags no case.")
-    more = len(rules) - RULES_SHOWN
-    parts: list[RenderableType] = [rules_list(rules[:RULES_SHOWN])]
-    return Group(*parts, *([Text(f"\n   and {plural(more, 'more rule')}", style="dim")] if more > 0 else []))
 
 
 def changes_summary(changes: Sequence[LeafRuleChange]) -> str:
@@ -207,5 +190,4 @@ def _caught(change: LeafRuleChange) -> str:
         for rule in (change.before, change.after)
         if rule is not None
     ]
-    texts = list(dict.fromkeys(texts))
-    return texts[0] if len(texts) == 1 else f"{texts[1]}; previously {texts[0]}"
+    return texts[0] if texts[0] == texts[-1] else f"{texts[1]}; previously {texts[0]}"

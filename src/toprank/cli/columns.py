@@ -80,27 +80,22 @@ def outcomes(values: np.ndarray, label: str, file: str) -> list[Any]:
             f"{where}, but {every(len(values), 'row holds', 'rows hold')} {found[0]!r}. Hint: check that the "
             "file has cases of both kinds."
         )
-    alike = _spelled_alike(found)
-    if alike:
-        raise InputError(
-            f"{where}, but {' and '.join(map(quoted, alike))} differ only in spaces or capitals. "
-            "Hint: write each outcome in one way."
-        )
+    by_spelling: dict[str, list[str]] = {}
+    for value in found:
+        if isinstance(value, str):
+            by_spelling.setdefault(" ".join(value.split()).casefold(), []).append(value)
+    for alike in by_spelling.values():
+        if len(alike) > 1:
+            raise InputError(
+                f"{where}, but {' and '.join(map(quoted, sorted(alike)))} differ only in spaces or capitals. "
+                "Hint: write each outcome in one way."
+            )
     if len(found) > 2:
         shown = ", ".join(map(repr, found[:4])) + (" and more" if len(found) > 4 else "")
         raise InputError(
             f"{where}, found {len(found):,}: {shown}. Hint: is it the right column, or should one outcome be marked 1?"
         )
     return found
-
-
-def _spelled_alike(found: Sequence[Any]) -> list[str]:
-    """Return the first outcomes that differ only in spaces or capitals; nothing if there are none."""
-    by_spelling: dict[str, list[str]] = {}
-    for value in found:
-        if isinstance(value, str):
-            by_spelling.setdefault(" ".join(value.split()).casefold(), []).append(value)
-    return next((sorted(each) for each in by_spelling.values() if len(each) > 1), [])
 
 
 def choose_positive(found: Sequence[Any], wanted: str | None, label: str, file: str, trained: Any = None) -> Any:

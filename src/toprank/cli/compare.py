@@ -100,7 +100,10 @@ def compare(
     check_packages("toprank compare", "pandas")
     share = parse_budget(budget)
     folder = out or Path(f"{table.name.split('.')[0]}-compare")
-    _check_folder(folder)
+    if folder.exists() and not folder.is_dir():
+        raise InputError(f"The output {folder} is a file, expected a folder. Hint: choose another --out.")
+    if not folder.parent.is_dir():
+        raise InputError(f"Cannot write {folder}: {folder.parent} does not exist. Hint: create the folder first.")
     left_out = {"--id": id_columns, "--drop": drop, "--group": None if group is None else [group]}
     csv_format = CsvFormat.from_options(sep, encoding)
     features, values, pos_label, groups = read_history(table, label, positive, left_out, terminal, csv_format)
@@ -132,14 +135,6 @@ def compare(
             readable, command = next_command((e for e in board.entries if e.is_readable), table, options, budget)
             if readable is not None:
                 _print_command(f"Or, as a readable model, {readable.title}", command, terminal)
-
-
-def _check_folder(folder: Path) -> None:
-    """Raise InputError if the folder cannot be written to, before any work is done."""
-    if folder.exists() and not folder.is_dir():
-        raise InputError(f"The output {folder} is a file, expected a folder. Hint: choose another --out.")
-    if not folder.parent.is_dir():
-        raise InputError(f"Cannot write {folder}: {folder.parent} does not exist. Hint: create the folder first.")
 
 
 def _chosen(methods: str | None) -> list[str] | None:
@@ -273,7 +268,8 @@ def _print(
             size = size.replace(unit, short)
         readable = "yes" if entry.is_readable else ""
         mark = "*" if entry is board.recommended else " "
-        rows.append([f"{place:>2}{mark} {entry.title}", *figures, size, readable, _seconds(entry.seconds)])
+        seconds = f"{1000 * entry.seconds:.0f} ms" if entry.seconds < 1 else f"{entry.seconds:.1f} s"
+        rows.append([f"{place:>2}{mark} {entry.title}", *figures, size, readable, seconds])
     columns = [("method", "left"), ("AP", "right"), ("hits", "right"), ("gap, points", "right"), ("size", "right"),
                ("readable", "left"), ("fit", "right")]  # fmt: skip
     terminal.heading("Leaderboard")
@@ -326,7 +322,3 @@ def _print_command(title: str, command: str | None, terminal: Terminal) -> None:
     """Print a command, unwrapped so that it can be copied."""
     terminal.hint(f"\n{title}:")
     terminal.out.print(f"  {command}", style="dim", soft_wrap=True)
-
-
-def _seconds(seconds: float) -> str:
-    return f"{1000 * seconds:.0f} ms" if seconds < 1 else f"{seconds:.1f} s"

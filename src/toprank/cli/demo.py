@@ -5,9 +5,9 @@ from __future__ import annotations
 import shlex
 import shutil
 import sys
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 from rich.padding import Padding
@@ -27,8 +27,9 @@ from toprank.cli.show import (
 )
 from toprank.cli.terminal import Terminal
 from toprank.cli.topk import join_columns
-from toprank.cli.writing import write_table, write_text
+from toprank.cli.writing import write_table
 from toprank.errors import InputError
+from toprank.files.atomic import write_atomically
 from toprank.files.model_file import describe_model
 from toprank.register import DEFAULT_COMMAND
 from toprank.words.numbers import three_decimals
@@ -47,8 +48,7 @@ PAGE = "page.txt"
 LEFT_OUT = ("case_id", "year", "amount", "fraud")
 
 
-@dataclass(frozen=True)
-class Campaign:
+class Campaign(NamedTuple):
     """The simulated cases: the earlier years, the last year, and the best possible average precision on it."""
 
     history: polars.DataFrame
@@ -133,7 +133,7 @@ def write_files(out: Path, model: Any, alerts: polars.DataFrame, campaign: Campa
     """Write all files to the folder and return a description of each."""
     write_table(alerts, out / "alerts.csv")
     model.save(out / "model.toprank")
-    write_text(f"{page_text(model, is_whole=True)[1]}\n", out / PAGE)
+    write_atomically(out / PAGE, f"{page_text(model, is_whole=True)[1]}\n".encode())
     write_table(campaign.history, out / "history.csv")
     write_table(campaign.new, out / "new.csv")
     return {

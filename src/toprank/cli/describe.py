@@ -256,16 +256,9 @@ def _describe_classifier(
 
 
 def _print_model(
-    info: dict[str, Any],
-    terminal: Terminal,
-    all_facts: bool,
-    *,
-    is_chosen: bool = False,
-    rates: HitRates | None = None,
-    inside: str = "",
-    alone: str = "",
-    card_shares: list[float] | None = None,
-) -> None:
+    info: dict[str, Any], terminal: Terminal, all_facts: bool, *, is_chosen: bool = False,
+    rates: HitRates | None = None, inside: str = "", alone: str = "", card_shares: list[float] | None = None,
+) -> None:  # fmt: skip
     """Print the card of a model, with how it orders rows inside leaves, and optionally its columns."""
     figures = info["figures"]
     quality = "" if rates is None else precision_text(rates, figures["n_positives"] / figures["n_cases"])
@@ -348,12 +341,7 @@ def _describe_table(
     check_readable(path, (".toprank", *TABLE_SUFFIXES))
     with terminal.working(f"Reading {path.name}"):
         frame = TableFile(path, csv_format).frame()
-    result: dict[str, Any] = {
-        "kind": "table",
-        "file": str(path),
-        "n_rows": frame.height,
-        "n_columns": frame.width,
-    }
+    result: dict[str, Any] = {"kind": "table", "file": str(path), "n_rows": frame.height, "n_columns": frame.width}
     outcome = ""
     if label is not None:
         values = label_values(frame, label, path.name)
@@ -365,32 +353,20 @@ def _describe_table(
         columns = _describe_columns(typed_columns(frame, path.name, [label]), label)
     codes = _codes_with_zeros(frame)
     if codes:
-        listed = ", ".join(map(repr, codes))
-        text = "{} is written with leading zeros; if it identifies the case, give it to `toprank fit` as --id."
-        if len(codes) > 1:
-            text = "{} are written with leading zeros; if they identify the case, give them to `toprank fit` as --id."
-        terminal.note(text.format(listed))
+        verb, who, it = ("is", "it identifies", "it") if len(codes) == 1 else ("are", "they identify", "them")
+        terminal.note(
+            f"{', '.join(map(repr, codes))} {verb} written with leading zeros; if {who} the case, give {it} to "
+            "`toprank fit` as --id."
+        )
     result["columns"] = columns
     terminal.finish(result)
     terminal.show(f"{path.name}: {plural(frame.height, 'row')}, {plural(frame.width, 'column')}{outcome}")
-    rows = [
-        [
-            each["name"],
-            each["kind"],
-            percent(each["missing"]) if each["missing"] else "-",
-            count(each["distinct"]),
-            _with_note(each),
-        ]
-        for each in columns
-    ]
-    titles = [
-        ("column", "left"),
-        ("kind", "left"),
-        ("missing", "right"),
-        ("distinct", "right"),
-        ("values", "left"),
-    ]
-    terminal.show(grid(titles, rows))
+    rows = []
+    for each in columns:
+        missing = percent(each["missing"]) if each["missing"] else "-"
+        rows.append([each["name"], each["kind"], missing, count(each["distinct"]), _with_note(each)])
+    sides = {"column": "left", "kind": "left", "missing": "right", "distinct": "right", "values": "left"}
+    terminal.show(grid(list(sides.items()), rows))
 
 
 def _with_note(column: dict[str, Any]) -> str:
@@ -436,22 +412,17 @@ def _describe_columns(frame: polars.DataFrame, label: str | None) -> list[dict[s
         else:
             kind = "label" if name == label else "left out" if name in left_out else "other"
             note = left_out.get(name, "")
-        out.append(_describe_column(shown, dates) | {"kind": kind, "note": note})
+        known = shown.drop_nulls()
+        if shown.dtype.is_float():
+            known = known.drop_nans()
+        distinct = 0 if shown.dtype.is_nested() else known.n_unique()
+        found = {"name": name, "missing": 1 - len(known) / len(shown), "distinct": distinct}
+        out.append(found | {"values": _values_text(known, distinct, dates), "kind": kind, "note": note})
     return out
 
 
-def _describe_column(column: polars.Series, dates: Column | None = None) -> dict[str, Any]:
-    """Return name, share of missing cells, number of distinct values, and a summary; `dates`: values are its days."""
-    known = column.drop_nulls()
-    if column.dtype.is_float():
-        known = known.drop_nans()
-    distinct = 0 if column.dtype.is_nested() else known.n_unique()
-    found = {"name": column.name, "missing": 1 - len(known) / len(column), "distinct": distinct}
-    return found | {"values": _values_text(known, distinct, dates)}
-
-
-def _values_text(known: polars.Series, distinct: int, dates: Column | None = None) -> str:
-    """Return the range of numbers and dates, or the most common categories."""
+def _values_text(known: polars.Series, distinct: int, dates: Column | None) -> str:
+    """Return the range of numbers and dates, or the most common categories; `dates`: numbers are its days."""
     if len(known) == 0:
         return "all missing"
     if known.dtype.is_nested():

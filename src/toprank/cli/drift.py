@@ -15,7 +15,7 @@ from rich.text import Text
 from toprank.cli.columns import check_finite
 from toprank.cli.csv_text import CsvFormat
 from toprank.cli.options import Encoding, RawText, Separator, find_model, split_names
-from toprank.cli.reading import as_numbers, check_readable, read_table
+from toprank.cli.reading import TableFile, as_numbers, check_readable
 from toprank.cli.show import Facts, interval_text, main_columns, percent, times
 from toprank.cli.terminal import Terminal
 from toprank.cli.writing import check_table_output, write_table
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from toprank.drift import DriftCell, TwoSampleResult
 
 Names = list[str] | None
+TESTS = ("rank-sum", "permutation")
 ROWS_JUDGED = 20
 """With fewer rows than this, a column whose values are all new is not suspicious."""
 
@@ -75,7 +76,10 @@ def drift(
         check_readable(path)
     if out is not None:
         check_table_output(out, inputs=[reference, new])
-    _check_options(level, test)
+    if not 0 < level < 1:
+        raise InputError(f"--level must be between 0 and 1, got {level:g}. Hint: 0.05 is usual.")
+    if test not in TESTS:
+        raise InputError(f"--test must be {' or '.join(TESTS)}, got {test!r}.{did_you_mean(test, TESTS)}")
     csv_format = CsvFormat.from_options(sep, encoding)
     before, after = read_both(reference, new, columns, ignore, categories, terminal, csv_format)
     with terminal.working(f"Learning to tell {new.name} from {reference.name}"):
@@ -101,15 +105,6 @@ def drift(
         raise typer.Exit(1)
 
 
-def _check_options(level: float, test: str) -> None:
-    if not 0 < level < 1:
-        raise InputError(f"--level must be between 0 and 1, got {level:g}. Hint: 0.05 is usual.")
-    if test not in ("rank-sum", "permutation"):
-        raise InputError(
-            f"--test must be rank-sum or permutation, got {test!r}.{did_you_mean(test, ('rank-sum', 'permutation'))}"
-        )
-
-
 # --- reading ------------------------------------------------------------------------------------------------
 
 
@@ -124,12 +119,12 @@ def read_both(
 
     as_text = {name.strip() for text in categories or () for name in (text, *text.split(","))}
     with terminal.working(f"Reading {reference.name}"):
-        before = read_table(reference, as_text, csv_format)
+        before = TableFile(reference, csv_format).frame(as_text)
     with terminal.working(f"Reading {new.name}"):
-        after = read_table(new, as_text, csv_format)
+        after = TableFile(new, csv_format).frame(as_text)
         shared = [name for name in before.columns if name in after.columns]
         if codes := {name for name in shared if _are_codes(before[name], after[name])}:
-            before, after = (read_table(path, as_text | codes, csv_format) for path in (reference, new))
+            before, after = (TableFile(path, csv_format).frame(as_text | codes) for path in (reference, new))
     names, left_out = _compared_columns(before, after, columns, ignore, (reference.name, new.name))
     chosen = split_names(categories, names, "--categories", f"what is compared of {reference.name}")
     before, after = (frame.select(names).with_columns(pl.col(chosen).cast(pl.String)) for frame in (before, after))
@@ -153,7 +148,7 @@ def read_both(
 def _compared_columns(
     before: polars.DataFrame, after: polars.DataFrame, columns: Names, ignore: Names, files: tuple[str, str]
 ) -> tuple[list[str], list[str]]:
-    """Return the requested names, or all except those left out, each in both files; and those left out."""
+    """Return the requested names, or all except those left out, and those left out; raise if a file lacks one."""
     known = list(dict.fromkeys((*before.columns, *after.columns)))
     both = f"{files[0]} or {files[1]}"
     left_out = split_names(ignore, known, "--ignore", both)
@@ -161,18 +156,10 @@ def _compared_columns(
     names = [name for name in asked if name not in left_out]
     if not names:
         raise InputError(f"No column of {both} is left to compare. Hint: leave out fewer columns.")
-    _check_in_both(before, after, names, left_out, files)
-    return names, left_out
-
-
-def _check_in_both(
-    before: polars.DataFrame, after: polars.DataFrame, names: list[str], left_out: list[str], files: tuple[str, str]
-) -> None:
-    """Raise InputError with all columns that one of the files lacks."""
     gone = [name for name in names if name not in after.columns]
     come = [name for name in names if name not in before.columns]
     if not gone and not come:
-        return
+        return names, left_out
     sides = ((gone, files[0], files[1], after.width), (come, files[1], files[0], before.width))
     found = ", and ".join(
         f"{'column' if len(missing) == 1 else 'columns'} {', '.join(map(repr, missing))} "

@@ -51,7 +51,12 @@ def explain(
         )
     csv_format = CsvFormat.from_options(sep, encoding)
     ranker, source, frame, features = load_and_read(model, table, terminal, csv_format=csv_format)
-    place = _checked_row(row, frame.height, table.name) if case is None else _row_of(case, source, frame.columns)
+    place = row if case is None else _row_of(case, source, frame.columns)
+    if place is None or not 0 <= place < frame.height:
+        raise InputError(
+            f"--row must be from 0 to {frame.height - 1:,}, as {table.name} has {plural(frame.height, 'row')}, got "
+            f"{row}. Hint: rows are counted from 0, as in column `row` of `topk`."
+        )
     with terminal.working(f"Explaining row {place:,}"):
         found = ranker.explain(features[[place]])[0]
     terminal.finish({"file": str(table), "row": place, "explanation": found.to_dict(), "text": str(found)})
@@ -59,16 +64,6 @@ def explain(
         named = "" if case is None else f", {case}"
         terminal.show(f"Row {place:,} of {table.name} (counted from 0){named}")
         terminal.write(str(found))
-
-
-def _checked_row(row: int | None, n_rows: int, file: str) -> int:
-    """Return the row; raise InputError if the file does not have it."""
-    if row is None or not 0 <= row < n_rows:
-        raise InputError(
-            f"--row must be from 0 to {n_rows - 1:,}, as {file} has {plural(n_rows, 'row')}, got {row}. "
-            "Hint: rows are counted from 0, as in column `row` of `topk`."
-        )
-    return row
 
 
 def _row_of(case: str, source: TableFile, columns: list[str]) -> int:

@@ -44,7 +44,7 @@ from toprank.cli.options import (
     repeat_ids,
     split_names,
 )
-from toprank.cli.reading import check_readable, read_table
+from toprank.cli.reading import TableFile, check_readable
 from toprank.cli.show import (
     chance_facts,
     inside_facts,
@@ -143,7 +143,7 @@ def read_history(
     Columns that `settings`, name=value texts, declare to be categories are not read as numbers with a few words.
     """
     with terminal.working(f"Reading {path.name}"):
-        frame = read_table(path, (), csv_format)
+        frame = TableFile(path, csv_format).frame()
     values = label_values(frame, label, path.name)
     pos_label = choose_positive(outcomes(values, label, path.name), positive, label, path.name)
     unused: dict[str, list[str]] = {}
@@ -187,7 +187,7 @@ def read_later(
     other = next(value for value in np.unique(values).tolist() if value != pos_label)
     texts = [column.name for column in features if not (column.dtype.is_numeric() or column.dtype == pl.Boolean)]
     with terminal.working(f"Reading {path.name}"):
-        frame = read_table(path, texts, csv_format)
+        frame = TableFile(path, csv_format).frame(texts)
     labels = label_values(frame, label, path.name)
     found = outcomes(labels, label, path.name)
     check_outcomes(found, (other, pos_label), label, path.name)
@@ -320,16 +320,10 @@ def report(model: Any, out: Path, judged: dict[str, Any], given: tuple[str, str]
     rules: list[Rule] = model.rule_list() if hasattr(model, "tree_") else []  # a forest has too many to read
     width = min(terminal.out.width, WIDTH)
     shown = rules_shown(rules, width, None)
-    terminal.finish(
-        {
-            "model": str(out),
-            "seconds": round(terminal.seconds, 3),
-            "judged": judged,
-            "rules": [rule.to_dict() for rule in shown],
-            "info": info,
-        }
-        | page_facts(model, out)
-    )
+    terminal.finish({
+        "model": str(out), "seconds": round(terminal.seconds, 3), "judged": judged,
+        "rules": [rule.to_dict() for rule in shown], "info": info,
+    } | page_facts(model, out))  # fmt: skip
     if terminal.quiet:
         return
     base = model.n_positives_ / model.n_cases_

@@ -131,12 +131,20 @@ class TableFile:
         content = f"{text.separator.join(own)}\n".encode() + text.body
         texts, missing = set(text_columns), [""] if names is None else None
         is_text = [name in texts for name in header]
+        has_commas = self._has_decimal_commas()
+
+        def parsed(is_text: list[bool]) -> polars.DataFrame:
+            return pl.read_csv(
+                content, separator=text.separator, columns=[own[i] for i in places], null_values=missing,
+                infer_schema_length=0 if all(is_text[i] for i in places) else None,  # 0: nothing to infer
+                schema_overrides={own[i]: pl.String for i in places if is_text[i]}, decimal_comma=has_commas,
+            )  # fmt: skip
+
         try:
-            frame = self._parsed(content, own, places, is_text, missing)
+            frame = parsed(is_text)
         except pl.exceptions.PolarsError:  # an integer of 40 digits, which no type of polars holds
-            frame = self._parsed(content, own, places, [True] * len(header), missing)
-            guesses = [guessed(frame[own[i]], self._has_decimal_commas()) for i in places if not is_text[i]]
-            frame = frame.with_columns(guesses)
+            frame = parsed([True] * len(header))
+            frame = frame.with_columns(guessed(frame[own[i]], has_commas) for i in places if not is_text[i])
         if frame.height != text.n_records:
             raise InputError(
                 f"{self.path.name} cannot be read as CSV: it has {plural(text.n_records, 'record')}, but "
@@ -144,35 +152,12 @@ class TableFile:
             )
         return frame.select(pl.col(own[i]).alias(header[i]) for i in places)
 
-    def _parsed(
-        self, content: bytes, own: list[str], places: Sequence[int], is_text: list[bool], missing: list[str] | None
-    ) -> polars.DataFrame:
-        import polars as pl
-
-        assert self._text is not None
-        return pl.read_csv(
-            content,
-            separator=self._text.separator,
-            columns=[own[i] for i in places],
-            infer_schema_length=0
-            if all(is_text[i] for i in places)
-            else None,  # 0: all columns are text, nothing to infer
-            null_values=missing,
-            schema_overrides={own[i]: pl.String for i in places if is_text[i]},
-            decimal_comma=self._has_decimal_commas(),
-        )
-
     def _has_decimal_commas(self) -> bool:
         assert self._text is not None
         if self._text.separator != ";":
             return False
         sample = self._text.body[:SAMPLE]
         return bool(DECIMAL_COMMA.search(sample)) and not DECIMAL_POINT.search(sample)
-
-
-def read_table(path: Path, text_columns: Collection[str] = (), csv_format: CsvFormat | None = None) -> polars.DataFrame:
-    """Read a CSV, TSV, TXT or Parquet file; see `TableFile.frame`."""
-    return TableFile(path, csv_format).frame(text_columns)
 
 
 def _read_parquet(path: Path) -> polars.DataFrame:

@@ -174,18 +174,19 @@ def model_card(
     no_columns = "none: no column separates the cases" if entry_of(info["class"]).has_leaves else ""
     facts = dict(info.get("facts", {}))
     size_in_words = facts.pop("size", "")
-    size = curve_size(figures, is_chosen) if entry_of(info["class"]).kind == "curve" else model_size(figures)
+    size = model_size(figures)
+    if entry_of(info["class"]).kind == "curve":
+        one = model_size({name: value for name, value in figures.items() if name != "n_trees"})
+        size = f"{plural(figures['n_trees'], 'tree')}; the {'chosen' if is_chosen else 'base'} one has {one}"
     rows = [
         ("size", size or size_in_words),
-        (
-            "trained on",
-            f"{plural(figures['n_cases'], 'case')}, {count(figures['n_positives'])} positive ({percent(rate)})",
-        ),
+        ("trained on", f"{plural(figures['n_cases'], 'case')}, {count(figures['n_positives'])} positive "
+                       f"({percent(rate)})"),
         ("outcome", f"looks for {classes[positive]!r}, the other is {classes[1 - positive]!r}"),
         ("columns", columns_in_words(info)),
         ("main columns", main_columns(info, card_shares) or no_columns),
         flagged_row(info, rates, is_chosen=is_chosen),
-    ]
+    ]  # fmt: skip
     known = [row for row in rows if row[1]]
     return Group(Text(info["class"], style="bold"), Facts([*known, *facts.items(), *more]))
 
@@ -245,12 +246,6 @@ def model_size(figures: dict[str, Any]) -> str:
     return ", ".join(parts + ([f"depth {figures['depth']}"] if "depth" in figures else []))
 
 
-def curve_size(figures: dict[str, Any], is_chosen: bool) -> str:
-    """Return the number of trees of a curve, and the size of the one that `rules` shows."""
-    one = model_size({name: value for name, value in figures.items() if name != "n_trees"})
-    return f"{plural(figures['n_trees'], 'tree')}; the {'chosen' if is_chosen else 'base'} one has {one}"
-
-
 def main_columns(info: dict[str, Any], card_shares: Sequence[float] | None = None) -> str:
     """Return the columns with the largest shares of the gain; without gain, of the scorecard."""
     from toprank import export
@@ -293,28 +288,25 @@ def rules_list(rules: Sequence[Rule | ClassRule], width: int = 100) -> Group:
 
     parts: list[RenderableType] = []
     for place, rule in enumerate(rules, 1):
-        figures = rule_figures(rule) if isinstance(rule, Rule) else class_figures(rule)
+        if isinstance(rule, Rule):
+            figures = rule_figures(rule)
+        else:  # of a leaf with a class
+            interval = f"{percent(rule.share_low)} to {percent(rule.share_high)}"
+            figures = (
+                f"class {rule.label!r}, {count(rule.of_class)} of {plural(rule.n, 'case')}: {percent(rule.share)} "
+                f"({interval}), {percent(rule.coverage)} of the class"
+            )
         parts.append(Text.assemble((f"{place}. ", "bold"), figures))
         parts += [Text(line) for line in rule_lines(rule, width)]
     return Group(*parts)
-
-
-def class_figures(rule: ClassRule) -> str:
-    """Return figures of a leaf with a class: cases of the class, their share with its interval, and the coverage."""
-    interval = f"{percent(rule.share_low)} to {percent(rule.share_high)}"
-    return (
-        f"class {rule.label!r}, {count(rule.of_class)} of {plural(rule.n, 'case')}: "
-        f"{percent(rule.share)} ({interval}), {percent(rule.coverage)} of the class"
-    )
 
 
 def precision_text(rates: Any, base_rate: float) -> str:
     """Return the average precision of a model in words, and how it was estimated; empty if unknown."""
     if math.isnan(rates.average_precision):
         return ""
-    return (
-        f"{three_decimals(rates.average_precision)} {judged_on(rates)}; a random order has {three_decimals(base_rate)}"
-    )
+    found = f"{three_decimals(rates.average_precision)} {judged_on(rates)}"
+    return f"{found}; a random order has {three_decimals(base_rate)}"
 
 
 def judged_on(rates: Any) -> str:
@@ -403,8 +395,7 @@ def alerts_table(
 def _alert_cells(
     alert: dict[str, Any], carried: Sequence[str], amount: str | None, outcome: str | None, has_reasons: bool
 ) -> list[RenderableType]:
-    cells: list[RenderableType] = [f"{alert['rank']:,}"]
-    cells += [carried_text(alert[name]) for name in carried]
+    cells: list[RenderableType] = [f"{alert['rank']:,}", *(carried_text(alert[name]) for name in carried)]
     is_for_new_cases = "hit_rate" in alert
     rate = alert["hit_rate" if is_for_new_cases else "training_rate"]
     cells += [hit_rate_text(rate, percent, is_for_new_cases=is_for_new_cases), times(alert["lift"])]
@@ -453,14 +444,8 @@ def gains_grid(gains: dict[str, Any], n_cases: int) -> Group:
     columns += [("amount found", "right"), ("of all", "right")] if has_money else []
     rows = []
     for i, depth in enumerate(gains["depth"]):
-        row = [
-            percent_short(depth, n_cases),
-            count(depth),
-            expected(gains["cumulative_positives"][i]),
-            percent(gains["precision"][i]),
-            percent(gains["recall"][i]),
-            times(gains["lift"][i]),
-        ]
+        rates = percent(gains["precision"][i]), percent(gains["recall"][i]), times(gains["lift"][i])
+        row = [percent_short(depth, n_cases), count(depth), expected(gains["cumulative_positives"][i]), *rates]
         if has_money:
             row += [f"{gains['cumulative_amount'][i]:,.0f}", percent(gains["amount_recall"][i])]
         rows.append(row)

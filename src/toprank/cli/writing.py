@@ -113,11 +113,6 @@ def without_formulas(frame: polars.DataFrame) -> polars.DataFrame:
     return frame.rename({name: f"'{name}" for name, run in zip(names, runs, strict=True) if run})
 
 
-def write_text(text: str, path: Path) -> None:
-    """Write a text file."""
-    write_atomically(path, text.encode())
-
-
 # --- Excel --------------------------------------------------------------------------------------------------
 
 
