@@ -201,7 +201,12 @@ class CostOptimalCurveDisplay(Display):
             if X is not None:
                 score = -tree.tree_.leaf[tree.apply(X)]
                 fresh[BASE] = roc_curve(y, score, sample_weight=sample_weight, pos_label=positive)
-        check_free_names(others or {}, {**seen, **fresh}, caller)
+        for name in others or {}:
+            if str(name) in {**seen, **fresh}:
+                raise InputError(
+                    f"'others' of {caller} has a model named {name!r}, which is the name of a line of the curve "
+                    "itself. Hint: give it another name."
+                )
         target = seen if X is None else fresh
         for name, model in (others or {}).items():
             target[str(name)] = judged(model, str(name), X, y, sample_weight, positive, caller)
@@ -439,16 +444,6 @@ def check_selected(
             )
 
 
-def check_free_names(others: Mapping[str, Any], taken: Mapping[str, Any], caller: str) -> None:
-    """Raise if a further model has the name of one of the curve's own lines."""
-    for name in others:
-        if str(name) in taken:
-            raise InputError(
-                f"'others' of {caller} has a model named {name!r}, which is the name of a line of the curve itself. "
-                "Hint: give it another name."
-            )
-
-
 def check_test_cases(curve: Any, X: Any, y: Any, caller: str) -> None:
     """Raise unless `curve` is a fitted cost-optimal curve and the test cases have outcomes."""
     if not hasattr(curve, "path_") or not hasattr(curve, "points_"):
@@ -496,13 +491,12 @@ def roc_of_leaves(tree: Tree) -> RocCurve:
 
 def _scores(model: Any, X: Any, positive: Any) -> np.ndarray:
     """A score that is larger for cases more likely to have the positive label."""
-    from toprank.rankers.cost.cost_path import last_step
+    from toprank.metrics.scorers import ranker_of
 
     classes = list(getattr(model, "classes_", []))
     if not hasattr(model, "decision_function"):
         return np.asarray(model.predict_proba(X))[:, classes.index(positive) if positive in classes else -1]
     score = np.asarray(model.decision_function(X))
     # scikit-learn's classifiers score the larger label; the rankers of this package score their positive label.
-    is_ranker = hasattr(last_step(model)[1], "positive_index_")
-    is_turned = not is_ranker and len(classes) == 2 and classes[0] == positive
+    is_turned = ranker_of(model) is None and len(classes) == 2 and classes[0] == positive
     return -score if is_turned else score

@@ -154,7 +154,17 @@ class CriticalDifferenceDisplay(Display):
                 axes.plot(
                     [start, end], [y, y], color=INK, linewidth=5, alpha=0.85, zorder=3, gid="clique", clip_on=False
                 )
-            _draw_names(axes, order, self.mean_rank, labels, chosen, (low, high, first_row))
+            # The better half on the left, the best on top, and the rest on the right, the worst on top: so no line
+            # crosses a name or another line.
+            for position, name in enumerate(order):
+                is_left, colour = position < (len(order) + 1) // 2, chosen[name].colour
+                y = first_row + (position if is_left else len(order) - 1 - position)
+                edge, rank = (low if is_left else high), self.mean_rank[name]
+                axes.plot([rank, rank, edge], [0, y, y], color=colour, linewidth=1.5, zorder=2, clip_on=False)
+                axes.plot([rank], [0], marker="o", markersize=6, color=colour, zorder=4, clip_on=False)
+                look: dict[str, Any] = {"ha": "right" if is_left else "left", "va": "center", "fontsize": TEXT_SIZE}
+                shift = (-6 if is_left else 6, 0)
+                annotate(axes, labels[name], (edge, y), shift, gid=f"label: {name}", annotation_clip=False, **look)
             axes.set_xlim(low, high)
             axes.set_ylim(bottom - 0.4, -HEAD)  # downwards
             axes.set_axis_off()
@@ -202,31 +212,6 @@ def stack_bars(ends: Sequence[tuple[float, float]]) -> list[int]:
         taken = {level for (other_start, other_end), level in before if start <= other_end and other_start <= end}
         levels.append(next(level for level in range(number + 1) if level not in taken))
     return levels
-
-
-def _draw_names(
-    ax: Axes,
-    order: Sequence[str],
-    ranks: Mapping[str, float],
-    labels: Mapping[str, str],
-    styles: Mapping[str, MethodStyle],
-    frame: tuple[float, float, float],
-) -> None:
-    """Write the better half on the left, the best on top, and the rest on the right, the worst on top.
-
-    So no line crosses a name or another line.
-    """
-    low, high, first_row = frame
-    n_left = (len(order) + 1) // 2
-    for position, name in enumerate(order):
-        is_left = position < n_left
-        y = first_row + (position if is_left else len(order) - 1 - position)
-        edge, style = (low if is_left else high), styles[name]
-        ax.plot([ranks[name], ranks[name], edge], [0, y, y], color=style.colour, linewidth=1.5, zorder=2, clip_on=False)
-        ax.plot([ranks[name]], [0], marker="o", markersize=6, color=style.colour, zorder=4, clip_on=False)
-        look: dict[str, Any] = {"ha": "right" if is_left else "left", "va": "center", "fontsize": TEXT_SIZE}
-        shift = (-6 if is_left else 6, 0)
-        annotate(ax, labels[name], (edge, y), shift, gid=f"label: {name}", annotation_clip=False, **look)
 
 
 def _best_first(ranks: Mapping[str, float]) -> list[str]:

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from toprank.errors import InputError
+from toprank.metrics.at_k import cases_of_share
 from toprank.metrics.checks import is_int
 from toprank.plots.display import Display
 from toprank.plots.inputs import (
@@ -28,9 +29,9 @@ from toprank.plots.lines import (
     check_naming,
     draw_diagonal,
     draw_lines,
+    draw_series,
     in_percent,
     line_figure,
-    line_limits,
     name_diagonal,
     name_lines,
     without_figures,
@@ -163,7 +164,12 @@ class PrecisionAtKDisplay(Display):
         columns = read_columns(frame, ["method"], None, caller=caller)
         wide = {name: float(match[1]) for name in columns if (match := re.fullmatch(r"p_at_(\d+(?:\.\d+)?)", name))}
         if wide:
-            columns = _to_long(columns, wide)
+            methods = columns["method"]
+            columns = {
+                "method": [method for method in methods for _ in wide],
+                "percent": [percent for _ in methods for percent in wide.values()],
+                "precision": [columns[name][row] for row in range(len(methods)) for name in wide],
+            }
         has_bands = "low" in columns and "high" in columns
         names = ["precision", "low", "high"] if has_bands else ["precision"]
         percent, series = read_series(columns, "percent", names, caller=caller, also={"precision": "mean"})
@@ -187,20 +193,12 @@ class PrecisionAtKDisplay(Display):
         labels : {"auto", "direct", "legend", "none"}
             Names beside the ends of the curves, in a legend or nowhere; "auto" puts them beside the curves if they fit.
         """
-        caller = type(self).__name__
-        check_naming(labels, caller=f"{caller}.plot")
-        chosen = complete_styles(self.methods, styles)
         precision, low, high = (in_percent(series or {}) for series in (self.precision, self.low, self.high))
-        with line_figure(ax, self.methods, caller) as (axes, is_own):
-            ends = draw_lines(axes, self.percent, precision, chosen, low=low, high=high)
-            axes.set_xlim(0, max(float(self.percent[-1]), 1e-9))
-            axes.set_ylim(*line_limits(precision, low, high))
-            whole = "number of positives" if self.of == "positives" else "number of cases"
-            write_axis_labels(axes, f"k, in % of the {whole}", "Precision at k (%)", without_figures(precision))
-            default = "Share of positives among the k highest scores"
-            write_title(axes, default if self.title is None else self.title, is_own=is_own)
-            name_lines(axes, ends, chosen, labels, is_own=is_own)
-        return self._keep(axes)
+        whole = "number of positives" if self.of == "positives" else "number of cases"
+        default = "Share of positives among the k highest scores"
+        texts = f"k, in % of the {whole}", "Precision at k (%)", default
+        xlim = 0.0, max(float(self.percent[-1]), 1e-9)
+        return draw_series(self, ax, self.percent, precision, xlim, texts, styles, labels, low=low, high=high)
 
 
 def check_of(of: Any, *, caller: str) -> None:
@@ -212,15 +210,6 @@ def check_of(of: Any, *, caller: str) -> None:
 def thinned(n: int) -> NDArray[np.int64]:
     """Up to `MOST_POINTS` of 1, ..., n, evenly spaced, with both ends."""
     return np.unique(np.linspace(1, n, min(n, MOST_POINTS)).round().astype(np.int64))
-
-
-def _to_long(columns: Mapping[str, list[Any]], wide: Mapping[str, float]) -> dict[str, list[Any]]:
-    methods = columns["method"]
-    return {
-        "method": [method for method in methods for _ in wide],
-        "percent": [percent for _ in methods for percent in wide.values()],
-        "precision": [columns[name][row] for row in range(len(methods)) for name in wide],
-    }
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -373,10 +362,9 @@ class GainsDisplay(Display):
         return sorted(names, key=lambda name: -value[name] if np.isfinite(value[name]) else np.inf)
 
     def _title(self) -> str:
-        if self.budget is None:
-            return "Positives found, by the share of cases checked"
-        values = {name: value for name, value in self.at_budget().items() if np.isfinite(value)}
-        if not values:
+        found = {} if self.budget is None else self.at_budget()
+        values = {name: value for name, value in found.items() if np.isfinite(value)}
+        if self.budget is None or not values:
             return "Positives found, by the share of cases checked"
         best = max(values, key=lambda name: values[name])
         by = f" ({short_names(values)[best]})" if len(self.found) > 1 else ""
@@ -410,7 +398,7 @@ def _cases_of(budget: Any, n: int, *, caller: str) -> int:
             f"Got {budget:,} instead. Hint: a share is a float, such as 0.02."
         )
     check_share(budget, "budget", caller=caller)
-    return min(max(int(np.ceil(budget * n * (1 - 1e-9))), 1), n)
+    return min(int(cases_of_share(budget, n)), n)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -472,17 +460,9 @@ class LearningCurveDisplay(Display):
 
     def plot(self, ax: Axes | None = None, *, styles: Mapping[str, MethodStyle] | None = None) -> LearningCurveDisplay:
         """Draw one line per measure, and the chosen number of rounds; parameters as in `PrecisionAtKDisplay.plot`."""
-        chosen, shown = complete_styles(self.methods, styles), in_percent(self.values)
-        with line_figure(ax, self.methods, type(self).__name__) as (axes, is_own):
-            ends = draw_lines(axes, self.rounds, shown, chosen)
-            axes.set_xlim(float(self.rounds[0]), max(float(self.rounds[-1]), float(self.rounds[0]) + 1.0))
-            axes.set_ylim(*line_limits(shown))
-            if self.chosen is not None:
-                self._mark(axes)
-            write_axis_labels(axes, "Rounds (trees)", "Held-out cases (%)")
-            write_title(axes, self._title() if self.title is None else self.title, is_own=is_own)
-            name_lines(axes, ends, chosen, "direct", is_own=is_own)
-        return self._keep(axes)
+        texts, first, last = ("Rounds (trees)", "Held-out cases (%)", self._title()), self.rounds[0], self.rounds[-1]
+        xlim, shown = (float(first), max(float(last), float(first) + 1.0)), in_percent(self.values)
+        return draw_series(self, ax, self.rounds, shown, xlim, texts, styles, "direct", draw_more=self._mark)
 
     def _title(self) -> str:
         if self.chosen is None:
@@ -490,6 +470,8 @@ class LearningCurveDisplay(Display):
         return f"Held-out cases are ranked best after {plural(self.chosen, 'round')}"
 
     def _mark(self, ax: Axes) -> None:
-        at = float(self.chosen or 0)
+        if self.chosen is None:
+            return
+        at = float(self.chosen)
         ax.axvline(at, color=INK, linewidth=1.2, zorder=1.5)
         _name_mark(ax, at, "best", is_left=bool(at > np.mean(ax.get_xlim())), gid="best")

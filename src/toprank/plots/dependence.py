@@ -119,7 +119,17 @@ class DependenceDisplay(Display):
             else:
                 self._draw_line(axes)
             if self._is_flat():
-                _write_no_effect(axes)
+                settle_layout(axes.figure.figure)
+                text = wrap(axes.figure.figure, NO_EFFECT, 0.9 * axes_width(axes), TEXT_SIZE)
+                plate = {"facecolor": "white", "alpha": 0.85, "edgecolor": "none", "pad": 4.0}
+                look: dict[str, Any] = {
+                    "ha": "center",
+                    "va": "bottom",
+                    "fontsize": TEXT_SIZE,
+                    "color": INK,
+                    "zorder": 4,
+                }
+                axes.text(0.5, 0.57, text, transform=axes.transAxes, gid="no effect", bbox=plate, **look)
             by = " and ".join(self._axis_names())
             write_title(axes, f"Mean score by {by}" if self.title is None else self.title, is_own=ax is None)
             if lines is not None:
@@ -267,14 +277,6 @@ def _draw_mean(draw: Any, value: float) -> None:
 def _room_for_numbers(ax: Axes) -> int:
     """Number of steps of an x-axis at which the numbers below it do not touch."""
     return min(max(int(axes_width(ax) / NUMBER), 1), 6)
-
-
-def _write_no_effect(ax: Axes) -> None:
-    settle_layout(ax.figure.figure)
-    text = wrap(ax.figure.figure, NO_EFFECT, 0.9 * axes_width(ax), TEXT_SIZE)
-    plate = {"facecolor": "white", "alpha": 0.85, "edgecolor": "none", "pad": 4.0}
-    look: dict[str, Any] = {"ha": "center", "va": "bottom", "fontsize": TEXT_SIZE, "color": INK, "zorder": 4}
-    ax.text(0.5, 0.57, text, transform=ax.transAxes, gid="no effect", bbox=plate, **look)
 
 
 def _write_cells(ax: Axes, mean: Floats) -> None:

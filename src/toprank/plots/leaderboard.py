@@ -226,7 +226,10 @@ class LeaderboardDisplay(Display):
         columns = {"mean (%)": means}
         if self.size is not None:
             units = self.size_unit or [""] * len(order)
-            columns["size"] = [_size_text(self.size[row], units[row]) for row in order]
+            sizes = [(self.size[row], units[row]) for row in order]
+            columns["size"] = [
+                in_units(round(n) if n >= 10 else n, unit).strip() if np.isfinite(n) else "" for n, unit in sizes
+            ]
         if self.seconds is not None:
             columns["time"] = [duration(self.seconds[row]) for row in order]
         if self.note is not None:
@@ -277,12 +280,6 @@ def duration(seconds: float) -> str:
         return f"{whole // 60} min" + (f" {whole % 60} s" if whole % 60 else "")
     minutes = round(seconds / 60)
     return f"{minutes // 60} h" + (f" {minutes % 60} min" if minutes % 60 else "")
-
-
-def _size_text(size: float, unit: str) -> str:
-    if not np.isfinite(size):
-        return ""
-    return in_units(round(size) if size >= 10 else size, unit).strip()
 
 
 def _limits(low: Any, high: Any, chance: float | None) -> tuple[float, float]:
@@ -423,7 +420,10 @@ class PriceOfReadingDisplay(Display):
             dress_axes(axes)
             axes.set_xscale("log")
             if self.black_box is not None:
-                self._draw_black_box(axes)
+                axes.axhspan(self.black_box_low, self.black_box_high, color="#F3F3F3", zorder=0)
+                axes.axhline(self.black_box_mean, color=FAINT, linewidth=1.4, zorder=1)
+                look: dict[str, Any] = {"xycoords": ("axes fraction", "data"), "ha": "right", "color": FAINT}
+                annotate(axes, f"{self.black_box}, not readable", (1, self.black_box_mean), (-6, 4), **look)
             error = np.vstack((self.mean - self.low, self.high - self.mean))
             axes.errorbar(
                 size, self.mean, yerr=error, fmt="D", color=PALETTE[0], ecolor="#A9CCE3", markersize=7, zorder=3
@@ -437,12 +437,6 @@ class PriceOfReadingDisplay(Display):
             axes.set_ylabel("Average precision")
             write_title(axes, self._title() if self.title is None else self.title, is_own=ax is None)
         return self._keep(axes)
-
-    def _draw_black_box(self, ax: Axes) -> None:
-        ax.axhspan(self.black_box_low, self.black_box_high, color="#F3F3F3", zorder=0)
-        ax.axhline(self.black_box_mean, color=FAINT, linewidth=1.4, zorder=1)
-        look: dict[str, Any] = {"xycoords": ("axes fraction", "data"), "ha": "right", "color": FAINT}
-        annotate(ax, f"{self.black_box}, not readable", (1, self.black_box_mean), (-6, 4), **look)
 
     def _write_names(self, ax: Axes, size: np.ndarray) -> None:
         """Names right of their dots, moved down where they would be over another name; the others stay."""

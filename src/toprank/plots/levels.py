@@ -4,25 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from toprank.errors import InputError, InputTypeError
 from toprank.plots.display import Display
-from toprank.plots.inputs import check_figures, check_series, long_columns, read_columns, series_of
-from toprank.plots.lines import (
-    check_naming,
-    draw_lines,
-    in_percent,
-    line_figure,
-    line_limits,
-    name_lines,
-    without_figures,
-    write_axis_labels,
-)
-from toprank.plots.style import INK, TEXT_SIZE, MethodStyle, complete_styles, write_title
+from toprank.plots.inputs import Floats, check_figures, check_series, long_columns, read_columns, series_of
+from toprank.plots.lines import draw_series, in_percent
+from toprank.plots.style import MethodStyle
 from toprank.words.counts import plural
 
 if TYPE_CHECKING:
@@ -32,40 +22,19 @@ MEASURE = "Mean average precision (%)"
 MOST_TICKS = 12
 
 
-@dataclass(frozen=True, eq=False, repr=False)
-class StepDisplay(Display):
-    """Average precision by method at a few positions."""
-
-    _methods_in = "average_precision"
-
-    def _draw_steps(
-        self,
-        ax: Axes | None,
-        places: NDArray[np.float64],
-        ticks: Sequence[str],
-        x: str,
-        title: str,
-        styles: Mapping[str, MethodStyle] | None,
-        labels: str,
-    ) -> Self:
-        """Draw lines with a marker at every position."""
-        owner, series = type(self).__name__, getattr(self, self._methods_in)
-        check_naming(labels, caller=f"{owner}.plot")
-        chosen, values = complete_styles(series, styles), in_percent(series)
-        step, width = -(-len(ticks) // MOST_TICKS), max(float(np.ptp(places)), 1.0)
-        with line_figure(ax, list(series), owner) as (axes, is_own):
-            ends = draw_lines(axes, places, values, chosen, has_markers=True)
-            axes.set_xticks(places[::step], ticks[::step], fontsize=TEXT_SIZE, color=INK, parse_math=False)
-            axes.set_xlim(places[0] - 0.05 * width, places[-1] + 0.025 * width)
-            axes.set_ylim(*line_limits(values))
-            write_title(axes, title, is_own=is_own)
-            write_axis_labels(axes, x, MEASURE, without_figures(series))
-            name_lines(axes, ends, chosen, labels, is_own=is_own)
-        return self._keep(axes)
+def _draw_steps(
+    display: Any, ax: Axes | None, places: Floats, ticks: Sequence[str], x: str, title: str, styles: Any, labels: str
+) -> Any:
+    """Draw lines with a marker at every position."""
+    step, width = -(-len(ticks) // MOST_TICKS), max(float(np.ptp(places)), 1.0)
+    limits = places[0] - 0.05 * width, places[-1] + 0.025 * width
+    shown, texts = in_percent(display.average_precision), (x, MEASURE, title)
+    marks = places[::step], ticks[::step]
+    return draw_series(display, ax, places, shown, limits, texts, styles, labels, ticks=marks)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class ImbalanceDisplay(StepDisplay):
+class ImbalanceDisplay(Display):
     r"""Mean average precision by method, over the data sets with at most `level` % positives.
 
     Parameters
@@ -91,6 +60,8 @@ class ImbalanceDisplay(StepDisplay):
     >>> [label.get_text() for label in display.plot().ax_.get_xticklabels()]
     ['10 %\n6 data sets', '50 %\n28 data sets']
     """
+
+    _methods_in = "average_precision"
 
     level: Any
     average_precision: Mapping[str, Any]
@@ -136,13 +107,13 @@ class ImbalanceDisplay(StepDisplay):
         if self.n_data_sets is not None:
             counts = (plural(n, "data set") for n in self.n_data_sets)
             ticks = [f"{tick}\n{count}" for tick, count in zip(ticks, counts, strict=True)]
-        title = "Average precision by imbalance: the rarest positives at the left" if self.title is None else self.title
+        title = "Average precision by imbalance: the rarest positives at the left"
         x, places = "Data sets with at most this share of positives", np.arange(len(ticks), dtype=np.float64)
-        return self._draw_steps(ax, places, ticks, x, title, styles, labels)
+        return _draw_steps(self, ax, places, ticks, x, title, styles, labels)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class DepthDisplay(StepDisplay):
+class DepthDisplay(Display):
     r"""Mean average precision by method and depth: meta-trees of depth p beside plain trees of depth p².
 
     A meta-tree of depth p with inner trees of depth p tests up to p² conditions per case, so a plain tree of depth p²
@@ -173,6 +144,8 @@ class DepthDisplay(StepDisplay):
     >>> [label.get_text() for label in display.plot().ax_.get_xticklabels()]
     ['4\n2', '9\n3']
     """
+
+    _methods_in = "average_precision"
 
     depth: Any
     average_precision: Mapping[str, Any]
@@ -238,10 +211,9 @@ class DepthDisplay(StepDisplay):
             ticks = [f"{p**2}\n{p}" for p in self.depth]
         else:
             ticks = [str(p**2 if self.squared else p) for p in self.depth]
-        title = "Average precision by depth" if self.title is None else self.title
         x = f"Depth of {self.kinds[0]} (first line) and of {self.kinds[1]} (second line)" if has_both else "Depth"
         places = self.depth.astype(np.float64)
-        return self._draw_steps(ax, places, ticks, x, title, styles, labels)
+        return _draw_steps(self, ax, places, ticks, x, "Average precision by depth", styles, labels)
 
 
 def _known(squared: Collection[str], methods: Mapping[str, Any], caller: str) -> tuple[str, ...]:

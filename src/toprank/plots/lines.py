@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
@@ -19,12 +19,14 @@ from toprank.plots.style import (
     TEXT_SIZE,
     MethodStyle,
     axes_width,
+    complete_styles,
     drawing,
     dress_axes,
     settle_layout,
     short_names,
     text_width,
     wrap,
+    write_title,
 )
 
 if TYPE_CHECKING:
@@ -111,8 +113,44 @@ def line_figure(ax: Axes | None, names: Sequence[str], owner: str) -> Iterator[t
     """Axes for lines and whether they are our own, on a figure with room for `names` beside them."""
     with drawing(ax, (PLOT_WIDTH, PLOT_HEIGHT), owner) as axes:
         if ax is None and names:
-            axes.figure.figure.set_size_inches(PLOT_WIDTH + label_room(axes, names), PLOT_HEIGHT)
+            room = text_width(axes.figure.figure, short_names(names).values(), TEXT_SIZE) + CONNECTOR / 72
+            axes.figure.figure.set_size_inches(PLOT_WIDTH + room, PLOT_HEIGHT)
         yield axes, ax is None
+
+
+def draw_series(
+    display: Any,
+    ax: Axes | None,
+    grid: NDArray[np.float64],
+    shown: Series,
+    xlim: tuple[float, float],
+    texts: tuple[str, str, str],
+    styles: Mapping[str, MethodStyle] | None,
+    labels: str,
+    *,
+    low: Series = NO_SERIES,
+    high: Series = NO_SERIES,
+    ticks: tuple[Any, Sequence[str]] | None = None,
+    draw_more: Callable[[Axes], None] = lambda axes: None,
+) -> Any:
+    """Draw the lines of a display, in %, and return it.
+
+    `texts` are those of the x-axis, of the y-axis and of the title. With `ticks`, positions and texts on the x-axis, the lines have a marker at every point.
+    """
+    owner = type(display).__name__
+    check_naming(labels, caller=f"{owner}.plot")
+    chosen = complete_styles(display.methods, styles)
+    with line_figure(ax, display.methods, owner) as (axes, is_own):
+        ends = draw_lines(axes, grid, shown, chosen, low=low, high=high, has_markers=ticks is not None)
+        if ticks is not None:
+            axes.set_xticks(*ticks, fontsize=TEXT_SIZE, color=INK, parse_math=False)
+        axes.set_xlim(*xlim)
+        axes.set_ylim(*line_limits(shown, low, high))
+        draw_more(axes)
+        write_axis_labels(axes, *texts[:2], without_figures(shown))
+        write_title(axes, texts[2] if display.title is None else display.title, is_own=is_own)
+        name_lines(axes, ends, chosen, labels, is_own=is_own)
+    return display._keep(axes)
 
 
 def write_axis_labels(ax: Axes, x: str, y: str, note: str = "") -> None:
@@ -213,8 +251,11 @@ def _name_at_ends(
     styles: Mapping[str, MethodStyle],
 ) -> None:
     """Write the names to the right of the axes, each joined to its line by a short piece in the same style."""
+    from matplotlib.transforms import ScaledTranslation
+
     short = short_names(ends)
     last = max(x for x, _ in ends.values())
+    beside = ax.transAxes + ScaledTranslation(CONNECTOR / 72, 0, ax.figure.dpi_scale_trans)
     for (name, end), start, place in zip(ends.items(), points.tolist(), places.tolist(), strict=True):
         style = styles[name]
         if end[0] < last:  # it ends early: a faint line to the edge, which cannot be mistaken for data
@@ -226,7 +267,7 @@ def _name_at_ends(
             xy=start,
             xycoords="axes fraction",
             xytext=(1.0, place),
-            textcoords=_beside(ax),
+            textcoords=beside,
             va="center",
             ha="left",
             fontsize=TEXT_SIZE,
@@ -244,15 +285,3 @@ def _name_at_ends(
                 "relpos": (0.0, 0.5),
             },
         )
-
-
-def _beside(ax: Axes) -> Any:
-    """Coordinates of the axes, moved to the right by the length of a connector."""
-    from matplotlib.transforms import ScaledTranslation
-
-    return ax.transAxes + ScaledTranslation(CONNECTOR / 72, 0, ax.figure.dpi_scale_trans)
-
-
-def label_room(ax: Axes, names: Sequence[str]) -> float:
-    """Inches that the labels of these lines need beside the axes."""
-    return text_width(ax.figure.figure, short_names(names).values(), TEXT_SIZE) + CONNECTOR / 72

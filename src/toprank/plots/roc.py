@@ -370,9 +370,12 @@ class RocLevelsDisplay(Display):
             pair of axes.
         """
         with house_style(f"{type(self).__name__}.plot"):
+            from matplotlib import colormaps
+
             wanted, hint = "a pair of axes, for the curves and for the areas", "figure.subplots(1, 2)"
             left, right = axes_row(ax, 2, (2 * SIDE - 0.4, SIDE - 0.4), wanted, hint, type(self).__name__)
-            colours = _shades(len(self.curves))
+            n = len(self.curves)  # blues from pale to dark
+            colours = [colormaps["Blues"](share) for share in (np.linspace(0.32, 1.0, n) if n > 1 else [0.8])]
             prepare_rates(left)
             handles = [
                 draw_curve(left, curve, color=colour, linewidth=1.8, gid=f"method: {name}")
@@ -415,10 +418,3 @@ class RocLevelsDisplay(Display):
     def __repr__(self) -> str:
         areas = self.areas
         return f"<{type(self).__name__} of {plural(len(areas), 'depth')}, AUC {areas[0]:.3f} to {areas[-1]:.3f}>"
-
-
-def _shades(n: int) -> list[Any]:
-    """Blues from pale to dark."""
-    from matplotlib import colormaps
-
-    return [colormaps["Blues"](share) for share in (np.linspace(0.32, 1.0, n) if n > 1 else [0.8])]

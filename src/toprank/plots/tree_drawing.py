@@ -60,20 +60,9 @@ class ShownNodes:
     """Nodes of a tree that a plot shows: those with at most `max_depth` conditions above them.
 
     `max_conditions` limits the conditions of a larger tree: from the root on, to those that most positives reach, upper
-    ones first; the rest is folded.
-
-    Attributes
-    ----------
-    nodes : list of int
-        All shown nodes, parents first.
-    is_open : bool array
-        Conditions shown with their branches; the other shown nodes are ends.
-    n_parents : int array
-        Shown branches that lead to a node.
-    walk : TreeWalk
-        Order of drawing: conditions, open or not, that several branches lead to have their own blocks.
-    lists_leaves : bool
-        True if several branches lead to one leaf; leaves are then listed.
+    ones first; the rest is folded. `nodes` are all shown ones, parents first. Conditions in `is_open` are shown with
+    their branches; the others are ends. `walk` is the order of drawing: conditions that several branches lead to have
+    their own blocks. If several branches lead to one leaf, `lists_leaves`.
     """
 
     def __init__(self, tree: Tree, max_depth: int | None, max_conditions: int | None = None):
@@ -148,7 +137,9 @@ class ShownNodes:
     def end(self, node: int) -> Content:
         """Return the text of a leaf, or of folded nodes, at the end of a branch."""
         if not self.tree.is_leaf[node]:
-            return Content(MORE, node, "…", (self._rest(node), *self.figures(node)), self.share(node))
+            n_hidden = int((self.walk.below(node) & ~self.tree.is_leaf & ~self.is_open).sum())
+            lines = plural(n_hidden, "more condition"), *self.figures(node)
+            return Content(MORE, node, "…", lines, self.share(node))
         leaf = self.leaf(node)
         if not self.lists_leaves:
             return leaf
@@ -158,11 +149,6 @@ class ShownNodes:
     def jump(self, node: int) -> Content:
         """Return a reference to a condition that is drawn under its number."""
         return Content(JUMP, node, f"→ [{self.walk.number[node]}]")
-
-    def _rest(self, node: int) -> str:
-        """Return a count of the hidden conditions that can be reached from a node, in words."""
-        n = int((self.walk.below(node) & ~self.tree.is_leaf & ~self.is_open).sum())
-        return plural(n, "more condition")
 
     def origin(self, node: int) -> tuple[str, str]:
         """Return the number of a condition that several branches lead to, and where its cases come from."""
@@ -195,11 +181,6 @@ def missing_side(tree: Tree, columns: Sequence[Column], node: int) -> str:
     if not any(columns[feature].has_missing for feature in asked):
         return ""
     return "yes" if tree.missing_left[node] else "no"
-
-
-def fills_missing(tree: Tree, columns: Sequence[Column], node: int) -> bool:
-    """Return True if a missing value in the weighted sum of a node counts as the mean of its column."""
-    return any(columns[term.feature].has_missing for term in sum_terms(tree, node) if term.fill is not None)
 
 
 def branch_labels(tree: Tree, columns: Sequence[Column], node: int) -> tuple[str, str]:
@@ -324,13 +305,7 @@ def _shelve(sizes: Sequence[tuple[float, float]], room: float) -> list[tuple[flo
 
 
 class TreePage:
-    """The plot of a tree in inches, from its upper left corner downwards.
-
-    Attributes
-    ----------
-    width, height : float
-        Size at full scale.
-    """
+    """The plot of a tree in inches, from its upper left corner downwards; `width` and `height` are at full scale."""
 
     def __init__(self, shown: ShownNodes, columns: Sequence[Column], terms: int):
         self.shown, self.columns, self.terms = shown, columns, terms
@@ -414,14 +389,10 @@ class TreePage:
             box.x, box.y, box.bar = box.x + shift, box.y + above, box.bar + above
         plate = {"boxstyle": "round,pad=0.3,rounding_size=0.3", "facecolor": JUMP_COLOUR, "edgecolor": "none"}
         look: dict[str, Any] = {"size": SMALL_SIZE, "weight": "bold", "color": "white", "bbox": plate}
+        small = {"size": LABEL_SIZE, "color": FAINT, "gid": f"origin: {number}"}
         texts = [
             (root.x, PAD_Y, number, look | {"gid": f"number: {number}"}),
-            (
-                root.x,
-                name_height + 2.2 * PAD_Y,
-                origin,
-                {"size": LABEL_SIZE, "color": FAINT, "gid": f"origin: {number}"},
-            ),
+            (root.x, name_height + 2.2 * PAD_Y, origin, small),
         ]
         return root, (max(width + shift, root.x + half), height + above), texts
 
@@ -436,7 +407,8 @@ class TreePage:
         ]
         if len(shown.walk.number) > 1:
             sentences.append("A number in brackets stands for the part of the tree that is drawn under it.")
-        if any(fills_missing(shown.tree, self.columns, node) for node in np.flatnonzero(shown.is_open).tolist()):
+        terms = (term for node in np.flatnonzero(shown.is_open).tolist() for term in sum_terms(shown.tree, node))
+        if any(self.columns[term.feature].has_missing for term in terms if term.fill is not None):
             sentences.append("In weighted sums that do not speak of them, missing values count as their column's mean.")
         line = " ".join(sentences)
         if self._size(line, SMALL_SIZE)[0] <= self.width:
