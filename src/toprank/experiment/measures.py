@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -15,30 +15,24 @@ SHARES = (1, *range(5, 101, 5))
 """Shares of the positives, in %, at which precision is recorded (figures 4 and 6 of the MetaAP paper)."""
 
 
-@dataclass(frozen=True)
-class Measure:
-    """One or more figures of a ranking; `columns` are their names in results."""
+class Measure(NamedTuple):
+    """One or more figures of a ranking, from labels and scores of test rows; `columns` are their names in results."""
 
     columns: tuple[str, ...]
     compute: Callable[[np.ndarray, np.ndarray], tuple[float, ...]]
 
 
-def _single(name: str, metric: Callable[..., float]) -> Measure:
-    return Measure((name,), lambda y, score: (float(metric(y, score)),))
-
-
-def _precisions(y: np.ndarray, score: np.ndarray) -> tuple[float, ...]:
-    return tuple(float(metrics.precision_at_k(y, score, share / 100)) for share in SHARES)
-
-
 MEASURES = {
-    "average_precision": _single("average_precision", metrics.average_precision),
-    "roc_auc": _single("roc_auc", metrics.roc_auc),
-    "pos_at_top": _single("pos_at_top", metrics.pos_at_top),
-    "precision_at_positives": Measure(tuple(f"p_at_{share}" for share in SHARES), _precisions),
+    "average_precision": Measure(
+        ("average_precision",), lambda y, score: (float(metrics.average_precision(y, score)),)
+    ),
+    "roc_auc": Measure(("roc_auc",), lambda y, score: (float(metrics.roc_auc(y, score)),)),
+    "pos_at_top": Measure(("pos_at_top",), lambda y, score: (float(metrics.pos_at_top(y, score)),)),
+    "precision_at_positives": Measure(
+        tuple(f"p_at_{share}" for share in SHARES),
+        lambda y, score: tuple(float(metrics.precision_at_k(y, score, share / 100)) for share in SHARES),
+    ),
 }
-"""Measures of test rows: labels and scores in, figures out."""
-
 
 AT_CASES = "precision_at:"
 """Prefix of a measure with a number in it: "precision_at:0.02" is the precision among the first 2 % of the cases."""

@@ -18,7 +18,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from toprank.errors import InputError
-from toprank.words.nearest import did_you_mean
 
 if TYPE_CHECKING:
     import polars
@@ -103,7 +102,6 @@ def make_panel(
     None: all with a finished trial, best mean first. `parts` are further columns that identify series, such as a
     parameter and its value.
     """
-    check_columns(results, ["dataset", "positive_rate", "split", "method", *parts, *measures])
     rows = finished(results, measures[:n_needed])
     if methods is not None:
         rows = rows.filter(rows["method"].is_in(list(methods)))
@@ -152,23 +150,6 @@ def finished(results: polars.DataFrame, measures: Iterable[str] = ()) -> polars.
 
     rows = results.filter(pl.col("status") == "done") if "status" in results.columns else results
     return rows.filter([pl.col(name).cast(pl.Float64).is_finite().fill_null(False) for name in measures])
-
-
-def check_columns(frame: polars.DataFrame, names: Iterable[str]) -> None:
-    """Raise ValueError at the first column that the frame lacks."""
-    for name in names:
-        if name not in frame.columns:
-            hint = did_you_mean(name, frame.columns) or " Hint: only measures of the plan are stored."
-            raise InputError(f"The results have no column {name!r} ({frame.width:,} columns found).{hint}")
-
-
-def check_reference(reference: str, methods: Sequence[str]) -> None:
-    """Raise ValueError unless the reference is one of several methods."""
-    if reference not in methods or len(methods) < 2:
-        raise InputError(
-            f"The reference must be one of at least two methods that finished, {', '.join(sorted(methods))}. "
-            f"Got {reference!r} instead."
-        )
 
 
 def deviation(values: NDArray[np.float64]) -> float:

@@ -27,26 +27,10 @@ class BalanceCascade(ClassifierMixin, BaseEstimator):
     which stay. Those below it are classified correctly and removed. After T - 1 rounds, both classes have as many cases
     left.
 
-    Parameters
-    ----------
-    estimator : classifier or None, default None
-        Fitted in each round; None = `AdaBoostClassifier()`, 50 stumps. Needs `decision_function`.
-    n_estimators : int, default 10
-        Rounds, T.
-    random_state : int, RandomState or None
-        For the samples and the classifiers.
+    `estimator` is fitted in each of the `n_estimators` rounds and needs `decision_function`; None is
+    `AdaBoostClassifier()`, 50 stumps. `thresholds_` has theta_i of each round, `n_left_` the cases of the common class
+    that it chose from.
 
-    Attributes
-    ----------
-    classes_ : array of shape (2,)
-    estimators_ : list of fitted classifiers
-    thresholds_ : float64 array of shape (n_estimators,)
-        theta_i of each round.
-    n_left_ : int64 array of shape (n_estimators,)
-        Cases of the common class that each round chose from.
-
-    Notes
-    -----
     AdaBoost's score is the sum of its weighted votes, not divided by the sum of the weights as in scikit-learn: as in
     algorithm 1.4, a round with more confident votes counts more. If scores tie at the threshold, all tied cases stay,
     so a round never keeps less than the share f.
@@ -95,7 +79,10 @@ class BalanceCascade(ClassifierMixin, BaseEstimator):
             n_left.append(len(common))
             drawn = random.choice(common, min(len(rare), len(common)), replace=False)
             rows = np.sort(np.concatenate((rare, drawn)))
-            estimator = self._make_estimator(random).fit(X[rows], label[rows].astype(int))
+            estimator = AdaBoostClassifier() if self.estimator is None else clone(self.estimator)
+            if "random_state" in estimator.get_params():
+                estimator.set_params(random_state=random.randint(np.iinfo(np.int32).max))
+            estimator.fit(X[rows], label[rows].astype(int))
             score = votes(estimator, X[common])
             threshold = threshold_of_share(score, share)
             common = common[score > threshold]
@@ -120,12 +107,6 @@ class BalanceCascade(ClassifierMixin, BaseEstimator):
             )
         self._sign = 1 if 2 * position.sum() <= len(position) else -1
         return position == max(self._sign, 0)
-
-    def _make_estimator(self, random: np.random.RandomState) -> Any:
-        estimator = AdaBoostClassifier() if self.estimator is None else clone(self.estimator)
-        if "random_state" in estimator.get_params():
-            estimator.set_params(random_state=random.randint(np.iinfo(np.int32).max))
-        return estimator
 
     def decision_function(self, X: Any) -> np.ndarray:
         """Sum over the rounds of score minus threshold, float64 (n,): positive for the second class."""

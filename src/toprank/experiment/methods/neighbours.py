@@ -198,36 +198,26 @@ class MetricTransformer(LinearMetric):
     def _learn(self, X: np.ndarray, is_positive: np.ndarray) -> np.ndarray:
         rows = choose_rows(is_positive, self.max_rows, self.random_state)
         label = is_positive[rows].astype(np.int64)
-        learner = (_make_lmnn if self.algorithm == "lmnn" else _make_itml)(label, self.random_state)
+        how: dict[str, Any] = {"max_iter": 200, "random_state": self.random_state}
+        if self.algorithm == "lmnn":
+            # 3 target neighbours, or as many as the smaller class has; the first step shrinks until it fits.
+            n_neighbors = min(3, int(np.bincount(label).min()) - 1)
+            learner = _without_checks("LMNN")(init="identity", n_neighbors=n_neighbors, learn_rate=1e-3, **how)
+        else:  # as many pairs within a class, and as many across classes, as a small table has
+            n_pairs = min(200, int(np.prod(np.bincount(label))) // 2)
+            learner = _without_checks("ITML_Supervised")(n_constraints=n_pairs, **how)
         return np.asarray(learner.fit(X[rows], label).components_)
 
 
-def _make_lmnn(label: np.ndarray, random_state: Any) -> Any:
-    """LMNN with 3 target neighbours, or as many as the smaller class has; the first step shrinks until it fits."""
-    from metric_learn import LMNN
-
-    n_neighbors = min(3, int(np.bincount(label).min()) - 1)
-    return _without_checks(LMNN)(
-        init="identity", n_neighbors=n_neighbors, learn_rate=1e-3, max_iter=200, random_state=random_state
-    )
-
-
-def _make_itml(label: np.ndarray, random_state: Any) -> Any:
-    """ITML on 200 pairs within a class and 200 across classes, or as many as a small table has."""
-    from metric_learn import ITML_Supervised
-
-    n_pairs = min(200, int(np.prod(np.bincount(label))) // 2)
-    return _without_checks(ITML_Supervised)(n_constraints=n_pairs, max_iter=200, random_state=random_state)
-
-
-def _without_checks(learner: type) -> type:
+def _without_checks(name: str) -> type:
     """A class of metric-learn without its input checks.
 
     They call scikit-learn with force_all_finite, an argument removed in scikit-learn 1.8 (metric-learn 0.7.0). The rows
     were checked before. Pairs of equal rows are left out too: ITML divides by their distance.
     """
+    import metric_learn
 
-    class Learner(learner):
+    class Learner(getattr(metric_learn, name)):  # type: ignore[misc]
         def _prepare_inputs(self, X: np.ndarray, y: Any = None, type_of_inputs: str = "classic", **_: Any) -> Any:
             self.preprocessor_ = None
             if type_of_inputs == "tuples":

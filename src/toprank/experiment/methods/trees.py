@@ -126,12 +126,8 @@ class DistanceForest(RandomForestClassifier):
     The distance is in the units of the columns, negative in leaves with less than half positives, 0 in those with half,
     and taken as a share of its range over the training cases, tree by tree. The published forest of the MetaAP paper
     takes it as a share of its range over the scored cases, so a score depends on the other cases scored with it; apart
-    from that, with random_state=1, this is the same forest. Leaf rates rank better.
-
-    Attributes
-    ----------
-    ranges_ : list of float64 arrays of shape (depth + 1,)
-        Range of the signed distance over the training cases, of each tree cut at depth 0, 1, ...; 1 if it is 0.
+    from that, with random_state=1, this is the same forest. Leaf rates rank better. `ranges_` has the range of the
+    distance over the training cases of each tree cut at depth 0, 1, ...; 1 if it is 0.
     """
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
@@ -145,38 +141,25 @@ class DistanceForest(RandomForestClassifier):
 
     def decision_function(self, X: Any) -> np.ndarray:
         """Mean signed distance, float64 (n,)."""
-        return distances_by_depth(self, X, [None])[0]
+        return scores_by_depth(self, X, [None])[0]
 
 
-def rates_by_depth(forest: RandomForestClassifier, X: np.ndarray, values: Sequence[int | None]) -> np.ndarray:
-    """Mean rate of the nodes that rows reach at each depth, float64 (n_values, n); None means the leaves.
+def scores_by_depth(forest: RandomForestClassifier, X: np.ndarray, values: Sequence[int | None]) -> np.ndarray:
+    """Mean score of the nodes that rows reach at each depth, float64 (n_values, n); None means the leaves.
 
-    Every node chooses among all columns, so a tree of depth d is the top of the deeper one, except that ties between
-    conditions are broken at random in both.
+    It is the rate of a node; of a `DistanceForest` the signed distance. Every node chooses among all columns, so a tree
+    of depth d is the top of the deeper one, except that ties between conditions are broken at random in both.
     """
-    return _mean_by_depth(forest, X, values, lambda place, depth, rate, distance: rate)
-
-
-def distances_by_depth(forest: DistanceForest, X: np.ndarray, values: Sequence[int | None]) -> np.ndarray:
-    """Mean signed distance at each depth, float64 (n_values, n); None means the leaves."""
-
-    def score(place: int, depth: int, rate: np.ndarray, distance: np.ndarray) -> np.ndarray:
-        ranges = forest.ranges_[place]
-        return signed(rate, distance) / ranges[min(depth, len(ranges) - 1)]
-
-    return _mean_by_depth(forest, X, values, score)
-
-
-def _mean_by_depth(
-    forest: RandomForestClassifier, X: np.ndarray, values: Sequence[int | None], score: Callable[..., np.ndarray]
-) -> np.ndarray:
-    """Mean over the trees of score(position of the tree, depth, rate of the node, distance to a threshold)."""
     deepest = max(tree.get_depth() for tree in forest.estimators_)
     depths = [deepest if value is None else min(value, deepest) for value in values]
     total = np.zeros((max(depths) + 1, len(X)))
     for place, estimator in enumerate(forest.estimators_):
         for depth, (rate, distance) in enumerate(islice(levels(estimator, X), len(total))):
-            total[depth] += score(place, depth, rate, distance)
+            if isinstance(forest, DistanceForest):
+                ranges = forest.ranges_[place]
+                total[depth] += signed(rate, distance) / ranges[min(depth, len(ranges) - 1)]
+            else:
+                total[depth] += rate
     return total[depths] / len(forest.estimators_)
 
 
@@ -200,7 +183,7 @@ def forest(name: str, title: str, make: Callable[..., Any], space: Any, summary:
 
 
 ONE_THREAD = ("random_state", None)
-BY_DEPTH = Sweep("max_depth", rates_by_depth)
+BY_DEPTH = Sweep("max_depth", scores_by_depth)
 METHODS = [
     cart("cart", "CART", recipe(DecisionTreeClassifier, words=ONE_THREAD), PRUNED,
          "scikit-learn's Gini tree, pruned by cost-complexity."),
@@ -228,7 +211,7 @@ METHODS = [
     forest("entropy-forest-paper", "Entropy forest as published",
            recipe(DistanceForest, criterion="entropy", max_features=None), {"max_depth": PAPER_DEPTHS},
            "The same forest as in the MetaAP paper, which ranks by distances to thresholds.",
-           sweep=Sweep("max_depth", distances_by_depth)),
+           sweep=BY_DEPTH),
     forest("gini-forest", "Gini forest", recipe(RandomForestClassifier, criterion="gini", max_features=None),
            {"max_depth": PAPER_DEPTHS}, "The same forest with the Gini criterion.", sweep=BY_DEPTH),
 ]  # fmt: skip
