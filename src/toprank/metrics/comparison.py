@@ -298,8 +298,6 @@ def _size(value: Any, name: str, caller: str) -> float:
 def holm(p_values: Sequence[float] | NDArray[np.float64]) -> NDArray[np.float64]:
     """p-values adjusted for their number by Holm's step-down procedure, in the order given.
 
-    References
-    ----------
     Demšar 2006, section 3.2.2 (Holm 1979): the i-th smallest of m times m - i + 1, non-decreasing, at most 1.
 
     Examples
@@ -308,8 +306,6 @@ def holm(p_values: Sequence[float] | NDArray[np.float64]) -> NDArray[np.float64]
     array([0.03, 0.06, 0.06])
     """
     values = np.asarray(p_values, dtype=np.float64)
-    if values.ndim != 1 or not ((values >= 0) & (values <= 1)).all():
-        raise InputError(f"'p_values' of holm must be a list of numbers in [0, 1]. Got {p_values!r} instead.")
     order = np.argsort(values, kind="stable")
     adjusted = np.empty_like(values)
     adjusted[order] = np.minimum(np.maximum.accumulate(values[order] * np.arange(len(values), 0, -1)), 1.0)

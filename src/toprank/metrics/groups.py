@@ -305,7 +305,10 @@ def _period_values(
     if empty is not None and not is_real(empty):
         raise InputTypeError(f"The 'empty' parameter of {caller} must be a number or None. Got {empty!r} instead.")
     labels = as_vector(y_true, "y_true", caller=caller)
-    positive = _positive(labels, pos_label, caller)
+    if pos_label is not None and len(labels) and (labels == labels[0]).all():  # one class is enough
+        positive = labels == pos_label
+    else:
+        positive = mark_positives(labels, pos_label=pos_label, caller=caller)
     n = len(labels)
     columns = {"score": as_vector(score, "score", caller=caller, n=n)}
     for name in ROW_KEYWORDS:
@@ -381,13 +384,6 @@ def _add_negative(
         below["sample_weight"] = np.append(weight, np.finfo(np.float64).tiny)
     share = {"of": "positives"} if options.get("of") == "cases" else {}
     return np.arange(n + 1) < n, below, options | share | {"pos_label": True}
-
-
-def _positive(labels: NDArray[Any], pos_label: Any, caller: str) -> NDArray[np.bool_]:
-    """Return True where the label is positive; if pos_label is given, one class is enough."""
-    if pos_label is not None and len(labels) and (labels == labels[0]).all():
-        return labels == pos_label
-    return mark_positives(labels, pos_label=pos_label, caller=caller)
 
 
 def _encode_periods(periods: ArrayLike, n: int, caller: str) -> tuple[NDArray[np.intp], NDArray[Any]]:

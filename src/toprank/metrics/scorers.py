@@ -30,18 +30,11 @@ _AT_K = {"precision": precision_at_k, "recall": recall_at_k, "lift": lift_at_k}
 
 
 class RankingScorer:
-    """A scorer, called as ``scorer(estimator, X, y)``.
+    """A scorer, called as ``scorer(estimator, X, y)``; the metric as ``metric(y, score, **options)``.
 
     For a fitted toprank ranker, a pipeline that ends in one or a search over either, the positive label is that of the
     ranker. For all other estimators the scorer equals ``make_scorer(metric, ...)`` with the positive label of a usual
     pair, such as yes of yes/no, else the larger.
-
-    Parameters
-    ----------
-    metric : callable
-        Called as ``metric(y, score, **options)``.
-    **options
-        Further arguments of the metric.
 
     Examples
     --------

@@ -81,12 +81,6 @@ class LinearProblem:
         costs[:, 1:-1][np.diff(ordered, axis=1) <= gap] = np.inf
         return ordered, costs
 
-    def to_direction(self, weight: np.ndarray) -> np.ndarray:
-        """Weights (n_features,) for the original columns, from those of the scaled ones."""
-        direction = np.zeros(self.n_features)
-        direction[self.columns] = weight / self.scale
-        return direction
-
     def threshold(self, weight: np.ndarray) -> float:
         """The cheapest threshold along a direction, for the original columns; in the middle of its gap."""
         projected = (self.points @ weight)[np.newaxis]
@@ -260,4 +254,6 @@ def search_directions(
         search.try_directions(np.array(starts)[:, problem.columns] * problem.scale)
     search.settle(*search.bisect())
     lower_bound = min([search.cost, *search.open_bounds])
-    return problem.to_direction(search.weight), problem.threshold(search.weight), lower_bound
+    direction = np.zeros(problem.n_features)  # for the original columns
+    direction[problem.columns] = search.weight / problem.scale
+    return direction, problem.threshold(search.weight), lower_bound
