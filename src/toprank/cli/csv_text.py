@@ -44,9 +44,24 @@ class CsvFormat:
     @classmethod
     def from_options(cls, sep: str | None, encoding: str | None) -> CsvFormat:
         """Return the format given by --sep and --encoding; raise InputError if either is invalid."""
-        return cls(
-            None if sep is None else _read_separator(sep), None if encoding is None else _read_encoding(encoding)
-        )
+        if sep is not None:
+            separator = SEPARATOR_NAMES.get(sep.lower(), sep)
+            if len(separator) != 1 or not separator.isascii() or separator.isalnum() or separator in '"\r\n\0':
+                raise InputError(
+                    f"--sep must be one character, not a letter, digit or quote, or a name such as tab, got {sep!r}. "
+                    "Hint: for example --sep ';' or --sep tab."
+                )
+            sep = separator
+        try:
+            if encoding is not None:
+                encoding = codecs.lookup(given := encoding).name
+                "a".encode(encoding)  # fails for codecs that are not text encodings, such as hex
+        except (LookupError, UnicodeError, ValueError):
+            raise InputError(
+                f"--encoding must be a text encoding that Python knows, got {given!r}. "
+                "Hint: utf-8, cp1252 (Windows), latin-1 and utf-16 are the usual ones."
+            ) from None
+        return cls(sep, encoding)
 
 
 @dataclass(frozen=True)
@@ -57,28 +72,6 @@ class CsvText:
     body: bytes
     separator: str
     n_records: int
-
-
-def _read_separator(text: str) -> str:
-    separator = SEPARATOR_NAMES.get(text.lower(), text)
-    if len(separator) != 1 or not separator.isascii() or separator.isalnum() or separator in '"\r\n\0':
-        raise InputError(
-            f"--sep must be one character, not a letter, digit or quote, or a name such as tab, got "
-            f"{text!r}. Hint: for example --sep ';' or --sep tab."
-        )
-    return separator
-
-
-def _read_encoding(name: str) -> str:
-    try:
-        codec = codecs.lookup(name)
-        "a".encode(codec.name)  # fails for codecs that are not text encodings, such as hex
-    except (LookupError, UnicodeError, ValueError):
-        raise InputError(
-            f"--encoding must be a text encoding that Python knows, got {name!r}. "
-            "Hint: utf-8, cp1252 (Windows), latin-1 and utf-16 are the usual ones."
-        ) from None
-    return codec.name
 
 
 def read_csv_text(data: bytes, csv_format: CsvFormat, file: str) -> CsvText:

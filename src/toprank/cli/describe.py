@@ -119,7 +119,10 @@ def _describe_model(
         _describe_classifier(path, found, terminal, max_rules, all_facts)
         return
     with damage_in(path):
-        rates = _rates(arrays)
+        from toprank.metrics.hit_rates import HitRates
+
+        found_rates = without_prefix(arrays, "hit_rates_")
+        rates = HitRates.from_arrays(found_rates) if found_rates else None
     exact = "; --exact prints the whole tree" if entry.has_leaves else ""
     if entry.has_page:
         exact = "; --exact prints every digit and category"
@@ -136,14 +139,6 @@ def _describe_model(
         _describe_tree(path, found, arrays, terminal, max_rules, max_conditions, all_facts, rates)
     if not all_facts:
         terminal.hint(f"\n`toprank describe {shlex.quote(str(path))} --all` shows more{exact}.")
-
-
-def _rates(arrays: dict[str, np.ndarray]) -> HitRates | None:
-    """Return the hit rates in a model file; None if it has none."""
-    from toprank.metrics.hit_rates import HitRates
-
-    found = without_prefix(arrays, "hit_rates_")
-    return HitRates.from_arrays(found) if found else None
 
 
 def _describe_tree(

@@ -66,6 +66,9 @@ def diff(
     toprank diff old.toprank new.toprank checked.csv --label fraud --k 500
     toprank diff old.toprank new.toprank new.csv --id case_id -o moved.csv
     """
+    import narwhals as nw
+    import polars as pl
+
     from toprank.workflow import compare_versions
 
     check_readable(table)
@@ -79,7 +82,10 @@ def diff(
     with terminal.working(f"Comparing the rankings of {plural(frame.height, 'case')}", is_scoring=True):
         labels = None if is_positive is None else as_labels(after, is_positive)
         found = compare_versions(before, after, features, labels, depth)
-    moved = join_columns(_frame(found), source.as_written(ids), ids, [], table.name)
+    moved = nw.from_native(found.moved).to_polars()
+    types = {"change": pl.String, "row": pl.Int64, "rank_before": pl.Int64, "rank_after": pl.Int64}
+    moved = moved.cast({name: types.get(name, pl.Boolean) for name in moved.columns})  # even if there are no cases
+    moved = join_columns(moved, source.as_written(ids), ids, [], table.name)
     if out is not None:
         write_table(moved, out, raw=raw_text)
     result = found.to_dict() | {"moved": moved.to_dicts(), "out": None if out is None else str(out)}
@@ -108,24 +114,10 @@ def _load_and_read(
     return before, after, source, frame, own[1]
 
 
-def _frame(found: VersionComparison) -> polars.DataFrame:
-    """Return the cases that entered or left; of the right types even if there are none."""
-    import narwhals as nw
-    import polars as pl
-
-    types = {"change": pl.String, "row": pl.Int64, "rank_before": pl.Int64, "rank_after": pl.Int64}
-    moved = nw.from_native(found.moved).to_polars()
-    return moved.cast({name: types.get(name, pl.Boolean) for name in moved.columns})
-
-
 def _print(
-    found: VersionComparison,
-    moved: polars.DataFrame,
-    carried: list[str],
-    names: tuple[str, str, str],
-    out: Path | None,
-    terminal: Terminal,
-) -> None:
+    found: VersionComparison, moved: polars.DataFrame, carried: list[str], names: tuple[str, str, str],
+    out: Path | None, terminal: Terminal,
+) -> None:  # fmt: skip
     old, new, table = names
     terminal.show(f"{old} (before) and {new} (after) on {table}")
     rows = [("cases", plural(found.n_cases, "case"))]

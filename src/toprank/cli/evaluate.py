@@ -35,7 +35,7 @@ from toprank.words.numbers import three_decimals
 if TYPE_CHECKING:
     import polars
 
-    from toprank.workflow import FlaggedCases, Judgement
+    from toprank.workflow import Judgement
 
 
 def evaluate(
@@ -158,7 +158,14 @@ def _print_judgement(judgement: Judgement, model: str, table: str, terminal: Ter
         rows.append([plural(at.k, "case"), *claimed, expected(at.precision * at.k), percent(at.precision), bounds,
                      percent(at.recall), times(at.lift)])  # fmt: skip
     if judgement.chosen is not None:
-        _print_choice(judgement.chosen, n, terminal)
+        chosen = judgement.chosen
+        terminal.heading(f"The chosen tree ({chosen.target})")
+        hits = f"; {share_interval_text(chosen.precision)} of them positive" if chosen.alerts else ""
+        terminal.show(Facts([
+            ("alerts", f"{count(chosen.alerts)} of {plural(n, 'case')}{hits}"),
+            ("found", f"{plural(chosen.found, 'positive')}, {share_interval_text(chosen.recall)} of them"),
+            ("false alarms", f"{share_interval_text(chosen.false_positive_rate)} of the negatives"),
+        ]))  # fmt: skip
     terminal.heading("Checking the first k cases")
     has_claims = judgement.at_k[0].claimed is not None
     columns = ["checked", *(["expected"] if has_claims else []), "found", "precision", "worst to best order of ties"]
@@ -167,13 +174,3 @@ def _print_judgement(judgement: Judgement, model: str, table: str, terminal: Ter
         terminal.hint("  Expected: the hits that the model predicts for these cases, from cases not seen in training.")
     terminal.heading("Down the ranking")
     terminal.show(gains_grid(judgement.gains.to_dict(), n))
-
-
-def _print_choice(chosen: FlaggedCases, n_cases: int, terminal: Terminal) -> None:
-    terminal.heading(f"The chosen tree ({chosen.target})")
-    hits = f"; {share_interval_text(chosen.precision)} of them positive" if chosen.alerts else ""
-    terminal.show(Facts([
-        ("alerts", f"{count(chosen.alerts)} of {plural(n_cases, 'case')}{hits}"),
-        ("found", f"{plural(chosen.found, 'positive')}, {share_interval_text(chosen.recall)} of them"),
-        ("false alarms", f"{share_interval_text(chosen.false_positive_rate)} of the negatives"),
-    ]))  # fmt: skip

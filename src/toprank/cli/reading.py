@@ -37,7 +37,11 @@ def check_readable(path: Path, suffixes: Collection[str] = TABLE_SUFFIXES) -> No
     if path.is_dir():
         raise InputError(f"{path} is a folder, expected a file. Hint: name one of the files in it.")
     if not path.exists():
-        raise InputError(f"There is no file {path}.{_near_file(path)}")
+        folder = path.parent
+        hint = f" Hint: there is no folder {folder} either."
+        if folder.is_dir():
+            hint = did_you_mean(path.name, (each.name for each in folder.iterdir() if each.is_file()))
+        raise InputError(f"There is no file {path}.{hint}")
     if path.name.lower().endswith(SPREADSHEETS) and not set(SPREADSHEETS) & set(suffixes):
         raise InputError(
             f"{path.name} is a spreadsheet, which is not supported; expected one of {', '.join(suffixes)}. "
@@ -50,13 +54,6 @@ def check_readable(path: Path, suffixes: Collection[str] = TABLE_SUFFIXES) -> No
         )
     if path.stat().st_size == 0:
         raise InputError(f"{path.name} is empty, expected column names and rows. Hint: was it fully written?")
-
-
-def _near_file(path: Path) -> str:
-    folder = path.parent
-    if not folder.is_dir():
-        return f" Hint: there is no folder {folder} either."
-    return did_you_mean(path.name, (each.name for each in folder.iterdir() if each.is_file()))
 
 
 class TableFile:

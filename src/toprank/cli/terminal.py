@@ -182,21 +182,17 @@ class Terminal:
             cells = getattr(message, "cells", "")
             if cells and cells not in self.unread:
                 self.unread.append(cells)
-                if len(self.unread) > 1:
-                    self._note_unread()
+                if len(self.unread) > 1:  # one note on all of these columns replaces that on the first
+                    self.notes[self._unread_at] = (
+                        f"Cells that hold no number or date count as missing: {', '.join(self.unread)}. Hint: fix such "
+                        "cells, or leave them empty."
+                    )
                     return
                 self._unread_at = len(self.notes)
             if left_out:  # reworded for the command line
                 text = f"{text.partition(' Hint:')[0].replace(' of X ', ' ', 1)}{self.keep_hint}"
                 self.noted_columns.update(left_out)
             self.note(text)
-
-    def _note_unread(self) -> None:
-        """Replace the note on one column with words among its numbers or dates by one on all of these columns."""
-        cells = ", ".join(self.unread)
-        self.notes[self._unread_at] = (
-            f"Cells that hold no number or date count as missing: {cells}. Hint: fix such cells, or leave them empty."
-        )
 
     def finish(self, result: dict[str, Any]) -> None:
         """Print the notes on standard error; with --json print notes and result as one JSON object instead.
