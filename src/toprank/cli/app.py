@@ -183,11 +183,9 @@ def is_bad_input(error: BaseException) -> bool:
     """
     if isinstance(error, (InputError, *OF_THE_WORLD)):
         return True
-    return isinstance(error, ValueError | TypeError) and _is_of_sklearn(error)
-
-
-def _is_of_sklearn(error: BaseException) -> bool:
-    """Return True if a check of scikit-learn raised the error, judged by its class and by where it was raised."""
+    if not isinstance(error, ValueError | TypeError):
+        return False
+    # A check of scikit-learn, judged by the class of the error and by where it was raised.
     frames = [frame for frame, _ in traceback.walk_tb(error.__traceback__)]
     origin = frames[-1].f_globals.get("__name__", "") if frames else ""
     return any(f"{module}.".startswith(f"{CHECKS_OF_SKLEARN}.") for module in (type(error).__module__, origin))

@@ -42,12 +42,6 @@ def table_title(curve: CostOptimalCurve) -> str:
     return f"The trees, from many alerts to few, {source}"
 
 
-def number_of_trees(curve: CostOptimalCurve) -> str:
-    """Return how many trees a curve has, and how many of them lie between two costs."""
-    n_between = sum(point.is_between for point in curve.path_)
-    return f"{len(curve.path_)}, {n_between} of them between two costs" if n_between else count(len(curve.path_))
-
-
 def points_shown(points: OperatingPoints, marked: Mapping[int, str]) -> list[int]:
     """Return the positions of a path to print: all of a short one.
 

@@ -160,10 +160,7 @@ def text_of(value: Any) -> str:
 
 def can_be_feature(dtype: polars.DataType) -> bool:
     """Return whether models can learn from columns of this type: numbers, categories, dates and text."""
-    import polars as pl
-
-    others = (pl.String, pl.Boolean, pl.Categorical, pl.Enum, pl.Date, pl.Datetime)
-    return dtype.is_numeric() or dtype in others
+    return kind_in_words(dtype) in ("numbers", "text", "dates", "true or false")
 
 
 def training_features(

@@ -12,7 +12,7 @@ import numpy as np
 import typer
 from rich.text import Text
 
-from toprank.cli.choice import changes_list, changes_summary, number_of_trees, path_table, show_tree, table_title
+from toprank.cli.choice import changes_list, changes_summary, path_table, show_tree, table_title
 from toprank.cli.columns import note_lone_column
 from toprank.cli.csv_text import CsvFormat
 from toprank.cli.fit import check_settings, fit_with_progress, read_history, read_later
@@ -41,7 +41,6 @@ from toprank.words.nearest import did_you_mean
 from toprank.workflow.curves import choice_dict, curve_table
 
 if TYPE_CHECKING:
-    from toprank.rankers.curve.changes import LeafRuleChange
     from toprank.rankers.curve.cost_curve import CostOptimalCurve
     from toprank.rankers.curve.selection import Selection
 
@@ -363,7 +362,13 @@ def report_curve(
     _print_curve(model, file, start, chosen, terminal)
     show_tree(model, chosen, rules, terminal, WHY.get(target_name, ""))
     if start is not None and chosen is not None:
-        _print_changes(start, chosen, changes, terminal)
+        title = f"What changes from the tree for {start.target} (point {start.position})"
+        if start.position == chosen.position:
+            terminal.heading(title)
+            terminal.show("  Nothing: it is the chosen tree.")
+        else:
+            terminal.heading(f"{title}, with figures on the training cases")
+            terminal.show(f"  {changes_summary(changes)}", "", changes_list(changes))
     if not terminal.quiet:
         _print_next(file, chosen, bool(target_name), (out, plot), ids, terminal)
 
@@ -372,11 +377,12 @@ def _print_curve(
     model: CostOptimalCurve, file: Path, start: Selection | None, chosen: Selection | None, terminal: Terminal
 ) -> None:
     n_categorical = sum(column.is_categorical for column in model.columns_)
+    n_between = sum(point.is_between for point in model.path_)
+    trees = f"{len(model.path_)}, {n_between} of them between two costs" if n_between else count(len(model.path_))
     rate = model.n_positives_ / model.n_cases_
     caveat = "" if model.held_out_points_ is not None else "; on the training data, which is optimistic"
     terminal.show(Text(f"Cost-optimal curve of {file.name}", style="bold"), Facts([
-        ("trees", f"{number_of_trees(model)}, of depth {model.max_depth_} at most; weights cost {model.alpha_:g} "
-                  "(alpha)"),
+        ("trees", f"{trees}, of depth {model.max_depth_} at most; weights cost {model.alpha_:g} (alpha)"),
         ("trained on", f"{plural(model.n_cases_, 'case')}, {count(model.n_positives_)} positive ({percent(rate)})"),
         ("columns", f"{len(model.columns_):,}, {n_categorical:,} of them categorical"),
         ("main columns", main_columns(describe_model(model)) or "none: no column separates the cases"),
@@ -390,16 +396,6 @@ def _print_curve(
             marked[at] = ", ".join([*([marked[at]] if at in marked else []), word])
     terminal.heading(table_title(model))
     terminal.show(path_table(model, marked))
-
-
-def _print_changes(start: Selection, chosen: Selection, changes: Sequence[LeafRuleChange], terminal: Terminal) -> None:
-    title = f"What changes from the tree for {start.target} (point {start.position})"
-    if start.position == chosen.position:
-        terminal.heading(title)
-        terminal.show("  Nothing: it is the chosen tree.")
-        return
-    terminal.heading(f"{title}, with figures on the training cases")
-    terminal.show(f"  {changes_summary(changes)}", "", changes_list(changes))
 
 
 def _print_next(

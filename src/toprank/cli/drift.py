@@ -12,7 +12,7 @@ import typer
 from rich.padding import Padding
 from rich.text import Text
 
-from toprank.cli.columns import check_finite
+from toprank.cli.columns import can_be_feature, check_finite, kind_in_words
 from toprank.cli.csv_text import CsvFormat
 from toprank.cli.options import Encoding, RawText, Separator, find_model, split_names
 from toprank.cli.reading import TableFile, as_numbers, check_readable
@@ -253,17 +253,9 @@ def _check_kinds(before: polars.Series, after: polars.Series, files: tuple[str, 
 
 def _kind(values: polars.Series) -> str | None:
     """Return the kind of a column, in words; None if it cannot be compared."""
-    import polars as pl
-
     if values.null_count() == len(values):
         return "nothing"
-    if values.dtype.is_numeric():
-        return "numbers"
-    if values.dtype in (pl.Date, pl.Datetime):
-        return "dates"
-    if values.dtype == pl.Boolean:
-        return "true and false"
-    return "text" if values.dtype in (pl.String, pl.Categorical, pl.Enum) else None
+    return kind_in_words(values.dtype).replace(" or ", " and ") if can_be_feature(values.dtype) else None
 
 
 def _note_new_values(

@@ -98,7 +98,11 @@ def topk(
     asked, csv_format = read_k(k), CsvFormat.from_options(sep, encoding)
     ranker, source, frame, features = load_and_read(model, table, terminal, csv_format=csv_format, needs_choice=chosen)
     ids = split_names(id_columns, frame.columns, "--id", table.name)
-    kept = _kept_columns(keep, ids, ranker, frame, table.name)
+    if keep == ["all"] and "all" not in frame.columns:
+        used = {column.input_name for column in ranker.columns_}
+        kept = [name for name in frame.columns if name not in used and name not in ids]
+    else:
+        kept = [name for name in split_names(keep, frame.columns, "--keep", table.name) if name not in ids]
     ties = Ties(0, 0)
     with terminal.working(f"Ranking {plural(frame.height, 'case')}", is_scoring=True):
         if chosen:
@@ -127,7 +131,18 @@ def load_and_read(
     """
     ranker = load_ranker(model, terminal)
     if needs_choice:
-        _check_choice(ranker, model)
+        if entry_of(ranker).kind != "curve":
+            raise InputError(
+                f"--chosen needs a curve with a chosen tree, but {model.name} holds a model of class "
+                f"{type(ranker).__name__}, expected CostOptimalCurve. Hint: use a file written by `toprank curve`, or "
+                "--k."
+            )
+        if ranker.selected_ is None:
+            name = shlex.quote(str(model))
+            raise InputError(
+                f"--chosen needs a curve with a chosen tree, but no tree of {model.name} has been chosen. "
+                f"Hint: choose one with `toprank curve {name} --k 200 -o {name}`."
+            )
     with terminal.working(f"Reading {table.name}"):
         source = TableFile(table, csv_format)
         frame = source.frame(text_columns(ranker.columns_))
@@ -145,21 +160,6 @@ def load_ranker(model: Path, terminal: Terminal) -> Any:
             "rank, expected a ranker. Hint: use a file written by `toprank fit`, or call predict of this one in Python."
         )
     return ranker
-
-
-def _check_choice(ranker: Any, model: Path) -> None:
-    """Raise InputError unless the model is a curve with a chosen tree."""
-    if entry_of(ranker).kind != "curve":
-        raise InputError(
-            f"--chosen needs a curve with a chosen tree, but {model.name} holds a model of class "
-            f"{type(ranker).__name__}, expected CostOptimalCurve. Hint: use a file written by `toprank curve`, or --k."
-        )
-    if ranker.selected_ is None:
-        name = shlex.quote(str(model))
-        raise InputError(
-            f"--chosen needs a curve with a chosen tree, but no tree of {model.name} has been chosen. "
-            f"Hint: choose one with `toprank curve {name} --k 200 -o {name}`."
-        )
 
 
 def ranked(ranker: Any, features: Any, k: int, reasons: int) -> polars.DataFrame:
@@ -248,14 +248,6 @@ def choose_k(k: int | float | None, model: Any, n_rows: int, file: str, terminal
             "Hint: k is how many cases you can check."
         )
     return k
-
-
-def _kept_columns(keep: list[str] | None, ids: list[str], model: Any, frame: polars.DataFrame, file: str) -> list[str]:
-    """Return the columns to copy after the reasons."""
-    if keep == ["all"] and "all" not in frame.columns:
-        used = {column.input_name for column in model.columns_}
-        return [name for name in frame.columns if name not in used and name not in ids]
-    return [name for name in split_names(keep, frame.columns, "--keep", file) if name not in ids]
 
 
 def join_columns(

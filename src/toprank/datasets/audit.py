@@ -310,7 +310,8 @@ def draw_companies(rng, progress, price_level):
     """
     n = progress.shape[0]
     normal = rng.standard_normal
-    codes = {name: _draw_codes(rng, shares, n) for name, shares in SHARES.items()}
+    uppers = {name: np.cumsum(list(shares.values()))[:-1] for name, shares in SHARES.items()}
+    codes = {name: np.searchsorted(upper, rng.random(n), side="right") for name, upper in uppers.items()}
     moves_online = rng.random(n) < 0.15 * progress
     codes["bank"][moves_online] = LEVELS["bank"].index("online")
     codes["accountant"][moves_online] = LEVELS["accountant"].index("online platform")
@@ -375,12 +376,6 @@ def hide_values(rng, columns, missing_rate):
         values[hidden] = None if name in LEVELS else np.nan
         observed[name] = values
     return observed
-
-
-def _draw_codes(rng, shares, n):
-    """Return level numbers 0, 1, ... drawn with the given shares (which sum to one)."""
-    upper = np.cumsum(list(shares.values()))[:-1]
-    return np.searchsorted(upper, rng.random(n), side="right")
 
 
 def _share(logit):

@@ -423,7 +423,11 @@ class QuadraticForm:
         if self.is_exact:
             if not self.square.any():
                 return ndtr((self.constant - values) / (2.0 * np.sqrt((self.linear**2).sum())))
-            return self._survival_of_one(values)
+            square, linear = self.square[0], self.linear[0]
+            shift = linear / square  # the form is square * (z + shift)^2 plus a number
+            root = np.sqrt(np.maximum((values - self.constant) / square + shift**2, 0.0))
+            beyond = ndtr(shift - root) + ndtr(-shift - root)
+            return beyond if square > 0.0 else 1.0 - beyond
         return np.interp(values, self._grid, self._table, left=1.0, right=0.0)
 
     def discounted_survival(self, values: ArrayLike) -> NDArray[np.float64]:
@@ -438,13 +442,6 @@ class QuadraticForm:
     def is_exact(self) -> bool:
         """Whether the distribution function has a closed form: for a normal variable and for a form in one variable."""
         return self.square.size == 1 or not self.square.any()
-
-    def _survival_of_one(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
-        square, linear = self.square[0], self.linear[0]
-        shift = linear / square  # the form is square * (z + shift)^2 plus a number
-        root = np.sqrt(np.maximum((values - self.constant) / square + shift**2, 0.0))
-        beyond = ndtr(shift - root) + ndtr(-shift - root)
-        return beyond if square > 0.0 else 1.0 - beyond
 
     @cached_property
     def range(self) -> tuple[float, float]:

@@ -100,11 +100,11 @@ class Timeline:
 
     def count_before(self, moment: Fraction) -> int:
         """Return the number of rows before a moment."""
-        return bisect_left(self.times, moment, key=_item)
+        return bisect_left(self.times, moment, key=np.generic.item)  # Python's numbers compare with fractions exactly
 
     def count_through(self, moment: Fraction) -> int:
         """Return the number of rows before or at a moment."""
-        return bisect_right(self.times, moment, key=_item)
+        return bisect_right(self.times, moment, key=np.generic.item)
 
     def measure(self, length: Length, name: str, *, caller: str) -> Fraction:
         """Return a length in the unit of the times."""
@@ -132,10 +132,6 @@ class Timeline:
         return int(moment) if moment.denominator == 1 else float(moment)
 
 
-def _item(value: np.generic) -> Any:
-    return value.item()  # Python's numbers compare with fractions exactly
-
-
 def read_times(times: Any, X: Any, *, caller: str) -> Timeline:
     """Return the timeline of the rows of X; `times` are their times, or the name of their column."""
     if isinstance(times, str):
@@ -152,7 +148,12 @@ def read_times(times: Any, X: Any, *, caller: str) -> Timeline:
             f"'times' of {caller} must have one value per row of X ({n:,} rows). Got {len(values):,} values. Hint: in "
             "nested searches name a column of X instead, so that the times are split along with the rows."
         )
-    _check_times(values, caller)
+    is_bad = np.isnat(values) if values.dtype.kind == "M" else ~np.isfinite(values)
+    if is_bad.any():
+        raise InputError(
+            f"'times' of {caller} must have a time for every row, but {int(is_bad.sum()):,} of {len(values):,} are "
+            f"missing or infinite (the first in row {int(is_bad.argmax())}). Hint: drop the rows without a time."
+        )
     unit = None
     if values.dtype.kind == "M":
         unit = np.datetime_data(values.dtype)[0]
@@ -210,26 +211,13 @@ def _from_objects(values: NDArray[Any]) -> NDArray[Any]:
     listed: Sequence[Any] = [None if is_missing(value) else value for value in values]
     known = [value for value in listed if value is not None]
     if known and all(isinstance(value, date) for value in known):
-        return np.array([_without_zone(value) for value in listed], dtype="datetime64[us]")
+        has_zone = [isinstance(value, datetime) and value.tzinfo is not None for value in listed]
+        plain = [value.astimezone(UTC).replace(tzinfo=None) if has else value
+                 for value, has in zip(listed, has_zone, strict=True)]  # fmt: skip
+        return np.array(plain, dtype="datetime64[us]")
     if known and all(is_real(value) for value in known):
         return np.array([np.nan if value is None else value for value in listed])
     return values
-
-
-def _without_zone(value: Any) -> Any:
-    if isinstance(value, datetime) and value.tzinfo is not None:
-        return value.astimezone(UTC).replace(tzinfo=None)
-    return value
-
-
-def _check_times(values: NDArray[Any], caller: str) -> None:
-    """Raise if a time is missing or infinite."""
-    is_bad = np.isnat(values) if values.dtype.kind == "M" else ~np.isfinite(values)
-    if is_bad.any():
-        raise InputError(
-            f"'times' of {caller} must have a time for every row, but {int(is_bad.sum()):,} of {len(values):,} are "
-            f"missing or infinite (the first in row {int(is_bad.argmax())}). Hint: drop the rows without a time."
-        )
 
 
 def _tick(values: NDArray[Any], unit: str | None) -> Fraction:

@@ -81,7 +81,11 @@ def auc_interval(
         half = stdtrit(parts.freedom, (1 + level) / 2) * error / (area * (1 - area))
         low, high = expit(logit(area) - half), expit(logit(area) + half)
     else:
-        low, high = _exact_ends(area, parts.n_pairs, level)
+        from scipy.special import betaincinv
+
+        found, n, tail = area * parts.n_pairs, parts.n_pairs, (1 - level) / 2
+        low = 0.0 if area == 0 else betaincinv(found, n - found + 1, tail)
+        high = 1.0 if area == 1 else betaincinv(found + 1, n - found, 1 - tail)
     return Interval(area, float(min(low, area)), float(max(high, area)), level)
 
 
@@ -227,13 +231,3 @@ def _variance_of_mean(values: Floats, weight: Floats) -> float:
     total = weight.sum()
     deviation = values - np.average(values, weights=weight)
     return float(weight @ deviation**2 / (total - 1) / total)
-
-
-def _exact_ends(share: float, n: float, level: float) -> tuple[float, float]:
-    """Interval of Clopper and Pearson of a share of n."""
-    from scipy.special import betaincinv
-
-    found, tail = share * n, (1 - level) / 2
-    low = 0.0 if share == 0 else float(betaincinv(found, n - found + 1, tail))
-    high = 1.0 if share == 1 else float(betaincinv(found + 1, n - found, 1 - tail))
-    return low, high

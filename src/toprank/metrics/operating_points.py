@@ -69,7 +69,13 @@ class OperatingPoints:
 
     def __post_init__(self) -> None:
         for name in ("positives", "negatives"):
-            object.__setattr__(self, name, _class_weight(getattr(self, name), name))
+            value: Any = getattr(self, name)
+            if not is_real(value) or not 0 < value < np.inf:
+                raise InputError(
+                    f"'{name}' of OperatingPoints must be the weight of a class, a float in the range (0, inf). "
+                    f"Got {value!r} instead. Hint: rates need cases of both classes."
+                )
+            object.__setattr__(self, name, float(value))
         for name, most in (("false_positives", self.negatives), ("false_negatives", self.positives)):
             object.__setattr__(self, name, _errors(getattr(self, name), name, most))
         if self.cost_ratio is None:
@@ -304,15 +310,6 @@ def _called_positive(labels: ArrayLike, truth: Any, low: Any, high: Any, chosen:
             f"Got {rows[is_strange][0].item()!r} among them. Hint: pass labels == the positive label."
         )
     return rows == chosen
-
-
-def _class_weight(value: Any, name: str) -> float:
-    if not is_real(value) or not 0 < value < np.inf:
-        raise InputError(
-            f"'{name}' of OperatingPoints must be the weight of a class, a float in the range (0, inf). "
-            f"Got {value!r} instead. Hint: rates need cases of both classes."
-        )
-    return float(value)
 
 
 def _errors(values: Any, name: str, most: float) -> Floats:

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from toprank.errors import InputError
-from toprank.metrics.checks import CheckedRows, check_choice, check_rows
+from toprank.metrics.checks import check_choice, check_rows
 from toprank.metrics.ties import TieGroups, tie_groups
 
 
@@ -73,19 +73,14 @@ def average_precision(
     caller = "average_precision"
     check_choice(ties, "ties", ("grouped", "expected", "best", "worst"), caller=caller)
     rows = check_rows(y_true, score, sample_weight=sample_weight, pos_label=pos_label, caller=caller)
-    if ties != "grouped":
-        _check_whole_weights(rows, ties, caller)
-    groups = tie_groups(rows)
-    return float(np.clip(_precision_sums(groups, ties).sum() / groups.positives_through[-1], 0.0, 1.0))
-
-
-def _check_whole_weights(rows: CheckedRows, ties: str, caller: str) -> None:
     is_bad = rows.weight != np.floor(rows.weight)
-    if is_bad.any():
+    if ties != "grouped" and is_bad.any():
         raise InputError(
             f"'sample_weight' of {caller} must be whole numbers (copies of a row) with ties={ties!r}. "
             f"Got {rows.weight[is_bad.argmax()]} instead. Hint: ties='grouped' accepts any weights."
         )
+    groups = tie_groups(rows)
+    return float(np.clip(_precision_sums(groups, ties).sum() / groups.positives_through[-1], 0.0, 1.0))
 
 
 def _precision_sums(groups: TieGroups, ties: str) -> NDArray[np.float64]:

@@ -94,7 +94,12 @@ class RocCurve:
 
     def __call__(self, alpha: ArrayLike) -> Floats:
         """True positive rate at each alpha in [0, 1]; the upper end of vertical pieces."""
-        return upper_value(self.alpha, self.beta, _check_positions(alpha))
+        at = np.asarray(alpha, dtype=np.float64)
+        if not ((at >= 0) & (at <= 1)).all():  # NaN fails here too
+            raise InputError(
+                f"A RocCurve is defined for alpha in [0, 1]. Got {shown(alpha)} instead. Hint: 5 % is 0.05."
+            )
+        return upper_value(self.alpha, self.beta, at)
 
     @property
     def area(self) -> float:
@@ -259,13 +264,6 @@ def _cell_weights(values: ArrayLike, name: str) -> Floats:
     return array
 
 
-def _check_positions(alpha: ArrayLike) -> Floats:
-    at = np.asarray(alpha, dtype=np.float64)
-    if not ((at >= 0) & (at <= 1)).all():  # NaN fails here too
-        raise InputError(f"A RocCurve is defined for alpha in [0, 1]. Got {shown(alpha)} instead. Hint: 5 % is 0.05.")
-    return at
-
-
 @dataclass(frozen=True, eq=False)
 class RocBand:
     """A band around a ROC curve.
@@ -427,17 +425,12 @@ def _drawn_curves(
     strata = [group[~rows.positive], group[rows.positive]]
     drawn = np.empty((n_resamples, len(alpha)))
     for row in range(n_resamples):
-        knots = [_drawn_shares(groups, len(distinct), generator) for groups in strata]
-        drawn[row] = upper_value(knots[0], knots[1], alpha)
+        shares = np.zeros((2, len(distinct) + 1))  # of a class down to each group of equal scores
+        for groups, share in zip(strata, shares, strict=True):
+            chosen = groups[generator.integers(0, len(groups), len(groups))]
+            share[1:] = np.cumsum(np.bincount(chosen, minlength=len(distinct))) / len(groups)
+        drawn[row] = upper_value(shares[0], shares[1], alpha)
     return drawn
-
-
-def _drawn_shares(groups: NDArray[np.intp], n_groups: int, generator: np.random.Generator) -> Floats:
-    """Share of a class down to each group of equal scores in a bootstrap sample of its cases."""
-    counts = np.bincount(groups[generator.integers(0, len(groups), len(groups))], minlength=n_groups)
-    shares = np.zeros(n_groups + 1)
-    np.cumsum(counts, out=shares[1:])
-    return shares / len(groups)
 
 
 def _pointwise_ends(value: Floats, drawn: Floats, level: float, n_positive: int) -> tuple[Floats, Floats]:

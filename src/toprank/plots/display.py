@@ -152,10 +152,12 @@ def _visible_texts(figure: Figure) -> Iterator[None]:
 
     An SVG contains both unchanged, and no program reads a file with a control character.
     """
+    from matplotlib.text import Text
+
     changed: list[tuple[Any, str, str]] = []
     for part in figure.findobj():
-        for what in ("text", "gid"):
-            value = getattr(part, f"get_{what}", lambda: None)()
+        for what in ("text", "gid") if isinstance(part, Text) else ("gid",):
+            value = getattr(part, f"get_{what}")()
             if isinstance(value, str) and visible(value) != value:
                 changed.append((part, what, value))
                 getattr(part, f"set_{what}")(visible(value))

@@ -135,7 +135,8 @@ def draw_series(
 ) -> Any:
     """Draw the lines of a display, in %, and return it.
 
-    `texts` are those of the x-axis, of the y-axis and of the title. With `ticks`, positions and texts on the x-axis, the lines have a marker at every point.
+    `texts` are those of the x-axis, of the y-axis and of the title. With `ticks`, positions and texts on the x-axis,
+    lines have a marker at every point.
     """
     owner = type(display).__name__
     check_naming(labels, caller=f"{owner}.plot")

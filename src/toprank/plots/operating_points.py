@@ -143,7 +143,10 @@ def label_ratios(ax: Axes, points: OperatingPoints, chosen: int | None, transfor
     The layout of the figure must be final: positions are measured in pixels.
     """
     scale = ax.figure.figure.dpi / 72
-    obstacles, boxes = np.vstack(list(_drawn(ax))), _taken(ax)
+    obstacles = np.vstack(list(_drawn(ax)))
+    artists: list[Any] = [artist for artist in (*ax.texts, ax.get_legend()) if artist is not None]
+    extents = [artist.get_window_extent() for artist in artists]
+    boxes = [(np.array([box.x0, box.y0]), np.array([box.x1, box.y1])) for box in extents]
     for place, ratio in zip(*_apart(ax, points, chosen, transform), strict=True):
         text = f"{ratio:.2g}" if ratio < 100 else f"{ratio:.0f}"
         size = np.array([text_width(ax.figure.figure, [text], SMALL_SIZE) * 72, SMALL_SIZE]) * scale
@@ -212,14 +215,6 @@ def _drawn(ax: Axes) -> Iterator[Floats]:
         for start, stop in pairwise(corners):
             n_steps = int(np.hypot(*(stop - start)) / FINENESS) + 1
             yield start + np.linspace(0, 1, n_steps)[:, np.newaxis] * (stop - start)
-
-
-def _taken(ax: Axes) -> list[Box]:
-    """Boxes of texts and of the legend, in pixels: lower left and upper right corners."""
-    legend = ax.get_legend()
-    artists: list[Any] = [*ax.texts] + ([] if legend is None else [legend])
-    boxes = (artist.get_window_extent() for artist in artists)
-    return [(np.array([box.x0, box.y0]), np.array([box.x1, box.y1])) for box in boxes]
 
 
 def signs(points: Mapping[str, OperatingPoints]) -> Iterator[tuple[Any, str]]:

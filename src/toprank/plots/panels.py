@@ -73,23 +73,13 @@ def plot_panels(
             lines |= {str(line.get_gid()): line for line in ax.get_lines() if line.get_gid()}
         if title:
             write_over(figure, title)
-        _add_legend(figure, {name: lines[f"method: {name}"] for name in names if f"method: {name}" in lines})
+        # One legend below all panels, in as many columns as fit the width; the figure grows by its height.
+        known = {name: lines[f"method: {name}"] for name in names if f"method: {name}" in lines}
+        short = short_names(known)
+        widest = text_width(figure, short.values(), TEXT_SIZE) + 0.9  # the line before it and the gap after
+        n_entries = max(min(int((figure.get_figwidth() - 0.3) / widest), len(known)), 1)  # per row
+        figure.set_figheight(figure.get_figheight() + 1.7 * TEXT_SIZE / 72 * -(-len(known) // n_entries))
+        look: dict[str, Any] = {"frameon": False, "fontsize": TEXT_SIZE, "handlelength": 2.6}
+        entries = list(known.values()), list(short.values())
+        figure.legend(*entries, loc="outside lower center", ncols=n_entries, **look)
     return figure
-
-
-def _add_legend(figure: Figure, lines: Mapping[str, Any]) -> None:
-    """One legend below all panels, in as many columns as fit the width; the figure grows by its height."""
-    short = short_names(lines)
-    widest = text_width(figure, short.values(), TEXT_SIZE) + 0.9  # the line before it and the gap after
-    n_columns = max(min(int((figure.get_figwidth() - 0.3) / widest), len(lines)), 1)
-    n_rows = -(-len(lines) // n_columns)
-    figure.set_figheight(figure.get_figheight() + 1.7 * TEXT_SIZE / 72 * n_rows)
-    figure.legend(
-        list(lines.values()),
-        list(short.values()),
-        loc="outside lower center",
-        ncols=n_columns,
-        frameon=False,
-        fontsize=TEXT_SIZE,
-        handlelength=2.6,
-    )

@@ -402,7 +402,14 @@ class RedFlagsDisplay(Display):
             self._write_rules(axes, at, texts, -tops - 0.55, is_first)
             self._write_figures(axes, at)
             if self.points.min() < 0:
-                _explain_colours(axes)
+                from matplotlib.patches import Patch
+
+                meanings = {FOR: "raises the score", AGAINST: "lowers the score"}
+                axes.legend(
+                    handles=[Patch(color=colour, label=label) for colour, label in meanings.items()],
+                    loc="lower right", bbox_to_anchor=(1.0, 1.0), borderaxespad=0.2, frameon=False,
+                    fontsize=SMALL_SIZE, handlelength=1.0, labelcolor=FAINT,
+                )  # fmt: skip
             if ax is None and self.note:
                 _write_under(axes.figure.figure, self.note)
             n_corrections = int(((self.inside > 0) | (self.points < 0)).sum())
@@ -463,13 +470,3 @@ def _write(
     """Write beside the axes: from their left (0) or right (1) side, shifted by printer's points."""
     look: dict[str, Any] = {"xycoords": ("axes fraction", "data"), "va": "center", "ha": ha, "color": color}
     annotate(ax, text, (side, y), (shift, 0), gid=gid, annotation_clip=False, parse_math=False, **look)
-
-
-def _explain_colours(ax: Axes) -> None:
-    from matplotlib.patches import Patch
-
-    ax.legend(
-        handles=[Patch(color=FOR, label="raises the score"), Patch(color=AGAINST, label="lowers the score")],
-        loc="lower right", bbox_to_anchor=(1.0, 1.0), borderaxespad=0.2, frameon=False, fontsize=SMALL_SIZE,
-        handlelength=1.0, labelcolor=FAINT,
-    )  # fmt: skip

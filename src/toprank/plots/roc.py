@@ -178,8 +178,13 @@ class RocDisplay(Display):
             for position, (name, curve) in enumerate(self.curves.items()):
                 look: dict[str, Any] = {"color": chosen[name].colour, "zorder": 3 - position / 100}
                 band = (self.bands or {}).get(name)
-                if band is not None:
-                    _draw_band(axes, band, look["color"], is_one_of_many=len(self.bands or {}) > 2)
+                if band is not None:  # if several overlap, in a paler shade with edges
+                    is_pale, colour = len(self.bands or {}) > 2, chosen[name].colour
+                    ends = 100 * band.low, 100 * band.high
+                    shade: dict[str, Any] = {"color": colour, "alpha": 0.06 if is_pale else 0.14, "linewidth": 0}
+                    axes.fill_between(100 * band.alpha, *ends, zorder=1.5, **shade)
+                    for edge in ends if is_pale else ():
+                        axes.plot(100 * band.alpha, edge, color=colour, alpha=0.5, linewidth=0.8, zorder=1.6)
                 handles[name] = draw_curve(axes, curve, linestyle=chosen[name].line, gid=f"method: {name}", **look)
             optimal = None if self.optimal is None else draw_optimal(axes, self.optimal)
             write_axis_labels(axes, *RATES, self._note())
@@ -256,15 +261,6 @@ def draw_curve(ax: Axes, curve: RocCurve, **look: Any) -> Any:
 def draw_optimal(ax: Axes, curve: RocCurve, colour: str = INK) -> Any:
     """Draw the optimal curve over the others, and return its line."""
     return draw_curve(ax, curve, color=colour, linestyle=OPTIMAL_LINE, zorder=3.5, gid="optimal")
-
-
-def _draw_band(ax: Axes, band: RocBand, colour: str, *, is_one_of_many: bool) -> None:
-    """Shade a band; if several overlap, in a paler shade with edges."""
-    alpha, low, high = 100 * band.alpha, 100 * band.low, 100 * band.high
-    ax.fill_between(alpha, low, high, color=colour, alpha=0.06 if is_one_of_many else 0.14, linewidth=0, zorder=1.5)
-    if is_one_of_many:
-        for edge in (low, high):
-            ax.plot(alpha, edge, color=colour, alpha=0.5, linewidth=0.8, zorder=1.6)
 
 
 def drawn_knots(curve: RocCurve) -> tuple[Floats, Floats]:
