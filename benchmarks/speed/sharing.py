@@ -32,7 +32,7 @@ def seconds_of(search: dict[str, Any], parameters: dict[str, Any], X: Any, y: An
     """Least of three times of a cross-validation of all settings of a search."""
     entry = {"method": "metaap-margin", "parameters": parameters, "search": search}
     plan = Plan.from_dict({"name": "sharing", "data": ["x"], "methods": {"MetaAP": entry}})
-    tuner = Tuner.from_use(plan.methods[0], plan.protocol)
+    tuner = Tuner(plan.methods[0], plan.protocol)
     best = float("inf")
     for _ in range(3):
         start = time.perf_counter()

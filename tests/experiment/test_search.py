@@ -12,7 +12,7 @@ FOLDS = [(np.flatnonzero(np.arange(150) % 3 != i), np.flatnonzero(np.arange(150)
 
 def tuner_of(entry, **others):
     plan = Plan.from_dict({"name": "p", "data": ["one"], "methods": {"it": entry}})
-    return Tuner.from_use(plan.methods[0], plan.protocol, **others)
+    return Tuner(plan.methods[0], plan.protocol, **others)
 
 
 def test_products_and_groups():

@@ -235,7 +235,7 @@ def test_estimators_that_take_groups_get_them():
     is_bad = rng.random(150) < 0.15
     y = (rng.random(600) < np.where(is_bad, 0.9, 0.02)[person]).astype(int)
     X = pd.DataFrame(rng.normal(size=(150, 3)).round(3)[person], columns=list("abc")).assign(noise=rng.normal(size=600))
-    tuner = Tuner.from_use(trial_of({"method": "metaap-forest", "parameters": {"n_estimators": 10}}).use, Protocol())
+    tuner = Tuner(trial_of({"method": "metaap-forest", "parameters": {"n_estimators": 10}}).use, Protocol())
     rates = [each.fit({}, X, y).rates_ for each in (tuner, replace(tuner, groups=person))]
     assert rates[1].average_precision < rates[0].average_precision  # out of bag
 

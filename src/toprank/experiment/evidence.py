@@ -127,11 +127,12 @@ def _tables(
         title = f"Mean {measure.replace('_', ' ')} over the data sets"
         return make_table(summary.leaderboard(main, measure), title, MEANS)
 
+    def by_imbalance(frame: polars.DataFrame, title: str) -> ShownTable:
+        return spread(summary.by_imbalance(frame, _known(reference, frame)), title=title, note=LEVELS_NOTE)
+
     makers: dict[str, Callable[[], ShownTable]] = {
         "leaderboard": partial(leaderboard, "average_precision"),
-        "by_imbalance": lambda: spread(
-            summary.by_imbalance(main, reference=_known(reference, main)),
-            title="Mean average precision by share of positives", note=LEVELS_NOTE),
+        "by_imbalance": partial(by_imbalance, main, "Mean average precision by share of positives"),
         "precision_at_k": lambda: _precision_table(main, "Mean precision at k"),
         "by_data_set": lambda: spread(summary.by_data_set(main), title="Average precision by data set"),
     }  # fmt: skip
@@ -140,9 +141,7 @@ def _tables(
     if main.height < results.height:
         title = "All methods, on the splits that all of them have"
         makers["leaderboard_all"] = lambda: make_table(summary.leaderboard(results), title, MEANS)
-        makers["by_imbalance_all"] = lambda: spread(
-            summary.by_imbalance(results, reference=_known(reference, results)),
-            title=f"{title}, by share of positives", note=LEVELS_NOTE)  # fmt: skip
+        makers["by_imbalance_all"] = partial(by_imbalance, results, f"{title}, by share of positives")
     if _known(reference, results) is not None:
         makers["against"] = lambda: make_table(
             summary.against(results, str(reference)), f"{reference} against the others",

@@ -65,27 +65,20 @@ class Panel:
         """Mean over data sets of the means over splits, of shape (n_series, n_measures)."""
         return np.round(self.means.mean(axis=0), RESOLUTION)
 
-    def at_most(self, level: float) -> Panel | None:
-        """The data sets with at most `level` % positives; None if there is none."""
+    def at_most(self, level: float) -> Panel:
+        """The data sets with at most `level` % positives."""
         kept = np.flatnonzero(self.positive_rates <= level / 100).tolist()
         if not kept:
-            return None
+            raise NothingToCompareError(
+                f"No data set has at most {level:g} % positives, the lowest share is "
+                f"{100 * self.positive_rates.min():.2f} %. Hint: raise the level."
+            )
         chosen = tuple(self.data_sets[i] for i in kept), self.positive_rates[kept], tuple(self.values[i] for i in kept)
         return replace(self, data_sets=chosen[0], positive_rates=chosen[1], values=chosen[2])
 
     def each(self) -> Iterator[tuple[str, float, NDArray[np.float64], NDArray[np.float64]]]:
         """(name, positive rate, values, means) of each data set."""
         return zip(self.data_sets, self.positive_rates.tolist(), self.values, self.means, strict=True)
-
-    def need_at_most(self, level: float) -> Panel:
-        """As `at_most`, or a ValueError."""
-        kept = self.at_most(level)
-        if kept is None:
-            raise NothingToCompareError(
-                f"No data set has at most {level:g} % positives, the lowest share is "
-                f"{100 * self.positive_rates.min():.2f} %. Hint: raise the level."
-            )
-        return kept
 
 
 def make_panel(

@@ -52,22 +52,22 @@ class Tuner:
     that take groups keep them together in their own folds.
     """
 
-    method: Method
     use: MethodUse
-    reads: Reads
-    scoring: str
-    random_state: int
+    protocol: Protocol
+    random_state: int = 0
     before_fit: Callable[[], None] = lambda: None
     groups: np.ndarray | None = None
 
-    @classmethod
-    def from_use(
-        cls, use: MethodUse, protocol: Protocol, random_state: int = 0, before_fit: Callable[[], None] = lambda: None
-    ) -> Tuner:
-        """Tuner for a method of a plan."""
-        method = find_method(use.method)
-        reads: Reads = "numbers" if protocol.encoding == "numbers" and method.reads == "frame" else method.reads
-        return cls(method, use, reads, protocol.scoring, random_state, before_fit)
+    @property
+    def method(self) -> Method:
+        """The method of the plan."""
+        return find_method(self.use.method)
+
+    @property
+    def reads(self) -> Reads:
+        """What the method gets."""
+        is_forced = self.protocol.encoding == "numbers" and self.method.reads == "frame"
+        return "numbers" if is_forced else self.method.reads
 
     def tune(self, X: Any, y: np.ndarray, folds: Folds) -> Tuning:
         """Best setting on (X, y); ties go to the first. With a single setting, nothing is fitted."""
@@ -96,7 +96,7 @@ class Tuner:
             part = self if self.groups is None else replace(self, groups=self.groups[inside])
             for positions, scores in part.score_settings(settings, known, y[inside], new):
                 for position, score in zip(positions, scores, strict=True):
-                    out[position, i] = score_of(self.scoring, y[held_out], score)
+                    out[position, i] = score_of(self.protocol.scoring, y[held_out], score)
         return out
 
     def score_settings(
@@ -134,7 +134,7 @@ class Tuner:
             judged = np.asarray(model.oob_decision_function_)
             judged = judged[:, 1] if judged.ndim == 2 else judged
             seen = np.isfinite(judged)
-            scores.append(score_of(self.scoring, y[seen], judged[seen]))
+            scores.append(score_of(self.protocol.scoring, y[seen], judged[seen]))
         return np.array(scores)
 
     def _halve(self, settings: Sequence[Setting], X: Any, y: np.ndarray, folds: Folds) -> np.ndarray:

@@ -98,7 +98,8 @@ class Store:
             is_idle = not Path(f"{self.path}-wal").exists()
             where, is_uri = f"{Path(self.path).absolute().as_uri()}?mode=ro{'&immutable=1' if is_idle else ''}", True
         connection = sqlite3.connect(where, timeout=min(1.0, self.patience), isolation_level=None, uri=is_uri)
-        connection.text_factory = _decode
+        # Damaged bytes become other characters, which the checksum detects.
+        connection.text_factory = lambda content: content.decode("utf-8", "replace")
         return connection
 
     def _prepare(self) -> None:
@@ -363,11 +364,6 @@ def _code(error: sqlite3.Error) -> int | None:
     """SQLite's primary result code; None if the error is not SQLite's own."""
     code = getattr(error, "sqlite_errorcode", None)
     return None if code is None else code & 0xFF
-
-
-def _decode(content: bytes) -> str:
-    """Text of the file; damaged bytes become other characters, which the checksum detects."""
-    return content.decode("utf-8", "replace")
 
 
 def _checksum(*texts: str) -> str:

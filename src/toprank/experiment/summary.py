@@ -153,10 +153,8 @@ def by_imbalance(
     """
     panel = make_panel(results, [AP])
     rows = []
-    for level in levels:
+    for level in (level for level in levels if panel.positive_rates.min() <= level / 100):
         part = panel.at_most(level)
-        if part is None:
-            continue
         overall, tested = part.overall[:, 0], () if reference is None else _against_best(part, reference)
         for i, method in enumerate(part.methods):
             rows.append((float(level), len(part.data_sets), method, overall[i], overall[i] == overall.max(), *tested))
@@ -178,7 +176,7 @@ def precision_curves(results: polars.DataFrame, level: float = 50) -> polars.Dat
             "The results have no precision at k (columns p_at_1, p_at_5, ...). Hint: add the measure "
             "'precision_at_positives' to the plan."
         )
-    panel = make_panel(results, [f"p_at_{k}" for k in percents], n_needed=len(percents)).need_at_most(level)
+    panel = make_panel(results, [f"p_at_{k}" for k in percents], n_needed=len(percents)).at_most(level)
     rows = [
         (percent, len(panel.data_sets), method, panel.overall[i, j])
         for i, method in enumerate(panel.methods)
@@ -197,7 +195,7 @@ def by_value(profiles: polars.DataFrame, level: float = 50) -> polars.DataFrame:
     polars.DataFrame
         parameter, value, n_data_sets, method, mean; method by method.
     """
-    panel = make_panel(profiles, [AP], parts=("parameter", "value")).need_at_most(level)
+    panel = make_panel(profiles, [AP], parts=("parameter", "value")).at_most(level)
     rows = [
         (parameter, value, len(panel.data_sets), method, panel.overall[i, 0])
         for i, (method, parameter, value) in enumerate(panel.series)

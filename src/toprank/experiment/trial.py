@@ -14,7 +14,6 @@ import time
 import traceback
 import warnings
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import replace
 from functools import lru_cache
 from importlib.util import find_spec
 from pathlib import Path
@@ -95,9 +94,8 @@ def _run(trial: Trial, folder: str | Path | None, before_fit: Callable[[], None]
     if trial.protocol.time is not None:  # defines the windows; not a feature
         cases = cases._replace(X=cases.X.drop(columns=trial.protocol.time))
     X, y = take_rows(cases.X, split.train), cases.y[split.train]
-    tuner = Tuner.from_use(trial.use, trial.protocol, trial.seed, before_fit)
-    if cases.groups is not None:
-        tuner = replace(tuner, groups=cases.groups[split.train])
+    groups = None if cases.groups is None else cases.groups[split.train]
+    tuner = Tuner(trial.use, trial.protocol, trial.seed, before_fit, groups)
     start = time.perf_counter()
     tuning = tuner.tune(X, y, split.folds)
     tuned = time.perf_counter()

@@ -329,7 +329,12 @@ def gains_table(
     caller = "gains_table"
     check_choice(ties, "ties", TIES, caller=caller)
     rows = check_rows(y_true, score, sample_weight=sample_weight, amount=amount, pos_label=pos_label, caller=caller)
-    depth = _even_depths(n_groups, rows, caller) if depths is None else _given_depths(depths, rows, caller)
+    if depths is None:
+        n_groups = check_count(n_groups, "n_groups", caller=caller, high=int(rows.total))
+        shares = (np.arange(1, n_groups + 1) / n_groups).tolist()
+        depth = _as_depths([depth_of(share, "cases", rows, caller=caller) for share in shares], rows)
+    else:
+        depth = _given_depths(depths, rows, caller)
     positives = found_at(rows, rows.positive, ties, depth)
     cases_in_slice, positives_in_slice = np.diff(depth, prepend=0), np.diff(positives, prepend=0.0)
     precision = positives / depth
@@ -348,12 +353,6 @@ def gains_table(
         table["amount"], table["cumulative_amount"] = np.diff(found, prepend=0.0), np.array(found)
         table["amount_recall"] = np.array(found) / (to_find or 1.0)  # 0 where there is nothing to find
     return table
-
-
-def _even_depths(n_groups: int, rows: CheckedRows, caller: str) -> NDArray[Any]:
-    n_groups = check_count(n_groups, "n_groups", caller=caller, high=int(rows.total))
-    shares = np.arange(1, n_groups + 1) / n_groups
-    return _as_depths([depth_of(float(share), "cases", rows, caller=caller) for share in shares], rows)
 
 
 def _given_depths(depths: ArrayLike, rows: CheckedRows, caller: str) -> NDArray[Any]:

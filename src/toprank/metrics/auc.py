@@ -187,11 +187,14 @@ class Components:
         sizes = np.array([self.positive_weight.sum(), self.negative_weight.sum()])
         return float(variances.sum() ** 2 / (variances**2 / (sizes - 1)).sum())
 
-    def _variances(self) -> tuple[float, ...]:
-        if self.n_pairs <= 1:
-            return 0.0, 0.0
-        sides = (self.of_positive, self.positive_weight), (self.of_negative, self.negative_weight)
-        return tuple(_variance_of_mean(*side) for side in sides)
+    def _variances(self) -> list[float]:
+        """Of the mean of the components of either class; exactly 0 if they differ only by rounding."""
+        variances = []
+        for values, weight in (self.of_positive, self.positive_weight), (self.of_negative, self.negative_weight):
+            total, deviation = weight.sum(), values - np.average(values, weights=weight)
+            is_zero = self.n_pairs <= 1 or np.ptp(values) <= 1e-12
+            variances.append(0.0 if is_zero else float(weight @ deviation**2 / (total - 1) / total))
+        return variances
 
     @property
     def n_pairs(self) -> float:
@@ -222,12 +225,3 @@ def components(rows: CheckedRows) -> Components:
         positive_weight=rows.weight[positive],
         negative_weight=rows.weight[negative],
     )
-
-
-def _variance_of_mean(values: Floats, weight: Floats) -> float:
-    """Variance of the mean of values that count `weight` copies each; exactly 0 if they differ only by rounding."""
-    if np.ptp(values) <= 1e-12:
-        return 0.0
-    total = weight.sum()
-    deviation = values - np.average(values, weights=weight)
-    return float(weight @ deviation**2 / (total - 1) / total)

@@ -460,14 +460,12 @@ class LearningCurveDisplay(Display):
 
     def plot(self, ax: Axes | None = None, *, styles: Mapping[str, MethodStyle] | None = None) -> LearningCurveDisplay:
         """Draw one line per measure, and the chosen number of rounds; parameters as in `PrecisionAtKDisplay.plot`."""
-        texts, first, last = ("Rounds (trees)", "Held-out cases (%)", self._title()), self.rounds[0], self.rounds[-1]
+        title = "Ranking of held-out cases, by round"
+        if self.chosen is not None:
+            title = f"Held-out cases are ranked best after {plural(self.chosen, 'round')}"
+        texts, first, last = ("Rounds (trees)", "Held-out cases (%)", title), self.rounds[0], self.rounds[-1]
         xlim, shown = (float(first), max(float(last), float(first) + 1.0)), in_percent(self.values)
         return draw_series(self, ax, self.rounds, shown, xlim, texts, styles, "direct", draw_more=self._mark)
-
-    def _title(self) -> str:
-        if self.chosen is None:
-            return "Ranking of held-out cases, by round"
-        return f"Held-out cases are ranked best after {plural(self.chosen, 'round')}"
 
     def _mark(self, ax: Axes) -> None:
         if self.chosen is None:
