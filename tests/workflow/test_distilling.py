@@ -168,7 +168,7 @@ def test_soft_labels_are_those_of_teachers_that_did_not_see_the_case():
         assert np.corrcoef(taught, rate)[0, 1] > 0.95, "but for bins, which know all cases"
         soft = lesson._soft(owner)
     assert soft.weight.sum() == pytest.approx(400)
-    n = 400 + lesson.n_new
+    n = 400 + len(lesson.new_X)
     assert len(soft.X) == 2 * n
     assert np.array_equal(soft.X[:n], soft.X[n:], equal_nan=True)
     known = slice(0, 400)

@@ -12,7 +12,6 @@ import codecs
 import csv
 import io
 import re
-from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -212,35 +211,28 @@ def _no_csv(error: csv.Error, line: int, separator: str, file: str) -> str:
 
 
 def _rewritten(data: bytes, separator: str, n_fields: int, first: int, file: str) -> bytes:
-    """Return the records as plain text; raise InputError, with the line, counted from `first`, if one is not valid."""
+    """Return the records as plain text; raise InputError at the first line, counted from `first`, that is not valid."""
     text = io.StringIO(newline="")
     # With this line end the writer also quotes cells that hold a CR, in every version of Python.
     writer = csv.writer(text, delimiter=separator, lineterminator="\r\n")
-    writer.writerows(_checked_records(data, separator, n_fields, first, file))
-    return text.getvalue().encode().removesuffix(b"\r\n")
-
-
-def _checked_records(data: bytes, separator: str, n_fields: int, first: int, file: str) -> Iterator[list[str]]:
-    """Yield the records; raise InputError at the first line with more or fewer fields than the header."""
     reader, begin = _records(data, separator), first
     try:
         for record in reader:
             if n_fields == 1 and not record:
                 record = [""]
             if len(record) != n_fields:
-                hint = (
-                    f"put a cell that holds a {separator!r} in quotes."
-                    if len(record) > n_fields
-                    else "was the line cut off?"
-                )
+                hint = "was the line cut off?"
+                if len(record) > n_fields:
+                    hint = f"put a cell that holds a {separator!r} in quotes."
                 raise InputError(
                     f"Line {begin:,} of {file} has {plural(len(record), 'field')}, expected {n_fields:,} as in the "
                     f"header. Hint: {hint}"
                 )
-            yield record
+            writer.writerow(record)
             begin = reader.line_num + first
     except csv.Error as error:
         raise InputError(_no_csv(error, begin, separator, file)) from error
+    return text.getvalue().encode().removesuffix(b"\r\n")
 
 
 def count_records(data: bytes, separator: int, n_fields: int) -> int | None:

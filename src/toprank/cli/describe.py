@@ -292,10 +292,13 @@ def _print_columns(info: dict[str, Any], shares: list[tuple[str, list[float]]], 
     """Print the columns of a model, with the named shares of each and their categories."""
     terminal.heading("Columns")
     columns = [Column.from_dict(column) for column in info["columns"]]
-    rows = [
-        [column.name, column.kind, *(f"{100 * of[i]:.1f} %" for _, of in shares), _column_text(column)]
-        for i, column in enumerate(columns)
-    ]
+    rows = []
+    for i, column in enumerate(columns):
+        names = [str(name) for name in column.categories or ()]
+        rest = len(names) + len(column.shared) - CATEGORIES_SHOWN
+        listed = ", ".join(names[:CATEGORIES_SHOWN]) + (f" and {rest:,} more" if rest > 0 else "")
+        of_column = (f"{100 * of[i]:.1f} %" for _, of in shares)
+        rows.append([column.name, column.kind, *of_column, column.reading_text or listed])
     rows += [[name, "left out", *("" for _ in shares), reason] for name, reason in info["left_out"].items()]
     is_read = any(column.reading_text for column in columns) or bool(info["left_out"])
     last = "categories, or how it was read" if is_read else "categories"
@@ -318,21 +321,14 @@ def _parameter(value: Any) -> Any:
     return f"{value['ranker']}({', '.join(f'{name}={_parameter(each)}' for name, each in other.items())})"
 
 
-def _column_text(column: Column) -> str:
-    """Return how a column is converted, if it is, or its categories."""
-    if column.reading_text:
-        return column.reading_text
-    names = [str(name) for name in column.categories or ()]
-    rest = len(names) + len(column.shared) - CATEGORIES_SHOWN
-    return ", ".join(names[:CATEGORIES_SHOWN]) + (f" and {rest:,} more" if rest > 0 else "")
-
-
 # --- tables -------------------------------------------------------------------------------------------------
 
 
 def _describe_table(
     path: Path, label: str | None, positive: str | None, csv_format: CsvFormat, terminal: Terminal
 ) -> None:
+    import polars as pl
+
     check_readable(path, (".toprank", *TABLE_SUFFIXES))
     with terminal.working(f"Reading {path.name}"):
         frame = TableFile(path, csv_format).frame()
@@ -346,7 +342,8 @@ def _describe_table(
         outcome = f"; {label} = {chosen!r}: {count(n_positives)} of them ({percent(n_positives / frame.height)})"
     with terminal.working(f"Describing {path.name}"):
         columns = _describe_columns(typed_columns(frame, path.name, [label]), label)
-    codes = _codes_with_zeros(frame)
+    texts = (column.str.strip_chars() for column in frame if column.dtype == pl.String)
+    codes = [text.name for text in texts if text.str.contains(r"^0\d").any() and text.str.contains(r"^\d+$").all()]
     if codes:
         verb, who, it = ("is", "it identifies", "it") if len(codes) == 1 else ("are", "they identify", "them")
         terminal.note(
@@ -373,14 +370,6 @@ def _with_note(column: dict[str, Any]) -> str:
         text = textwrap.shorten(values, FREE_TEXT_SHOWN, placeholder="...") if note == FREE_TEXT else values
         return f"{note}: {text}"
     return f"{values}; {note}" if note else str(values)
-
-
-def _codes_with_zeros(frame: polars.DataFrame) -> list[str]:
-    """Return the columns of whole numbers that are written with leading zeros, such as 000273."""
-    import polars as pl
-
-    texts = (column.str.strip_chars() for column in frame if column.dtype == pl.String)
-    return [text.name for text in texts if text.str.contains(r"^0\d").any() and text.str.contains(r"^\d+$").all()]
 
 
 def _describe_columns(frame: polars.DataFrame, label: str | None) -> list[dict[str, Any]]:

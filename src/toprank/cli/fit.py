@@ -346,19 +346,15 @@ def report(model: Any, out: Path, judged: dict[str, Any], given: tuple[str, str]
         terminal.heading(CARD_TITLE)
         terminal.show(*scorecard_excerpt(card, width))
     label, ids = given
-    terminal.hint(f"\nWrote {out} in {terminal.seconds:.1f} s.{_origin_of_budget(model)} Next:")
+    origin = ""
+    if model.budget is None:
+        k = plural(round(model.cutoff_.k), "case")
+        origin = (
+            " No --budget was given, so `topk` lists as large a share of new cases as were positive in training: "
+            f"{k} of {count(model.n_cases_)}."
+        )
+    terminal.hint(f"\nWrote {out} in {terminal.seconds:.1f} s.{origin} Next:")
     cases = f" --k {model.budget}" if isinstance(model.budget, int) else ""  # `topk` reads a share from the model
     file = shlex.quote(str(out))
     terminal.hint(f"  toprank topk {file} NEW_CASES.csv{cases}{ids} -o alerts.csv")
     terminal.hint(f"  toprank evaluate {file} CHECKED_CASES.csv --label {shlex.quote(label)}")
-
-
-def _origin_of_budget(model: Any) -> str:
-    """Return where the budget comes from if none was given; else nothing."""
-    if model.budget is not None:
-        return ""
-    k = plural(round(model.cutoff_.k), "case")
-    return (
-        f" No --budget was given, so `topk` lists as large a share of new cases as were positive in training: {k} of "
-        f"{count(model.n_cases_)}."
-    )

@@ -80,6 +80,8 @@ class TableFile:
 
         Columns of numbers are numeric, unless they are in `text_columns` or hold codes with leading zeros.
         """
+        import polars as pl
+
         frame = self._frame
         if frame is None:
             frame = self._with_codes(_unpadded(self._cells(None, text_columns), text_columns))
@@ -88,7 +90,10 @@ class TableFile:
             raise InputError(f"{self.path.name} has {n_columns} but no rows. Hint: did a filter drop them all?")
         if frame.width == 0:
             raise InputError(f"{self.path.name} has no columns. Hint: was it fully written?")
-        return _widened(frame)
+        # Decimals, integers too long for numpy and all-null columns are floats.
+        types = {name: dtype.is_decimal() or dtype in (pl.Int128, pl.UInt128) for name, dtype in frame.schema.items()}
+        wide = [name for name, is_wide in types.items() if is_wide or frame[name].null_count() == frame.height]
+        return frame.with_columns(pl.col(wide).cast(pl.Float64, strict=False)) if wide else frame
 
     def _with_codes(self, frame: polars.DataFrame) -> polars.DataFrame:
         """Return the table with columns of whole numbers as text if one has a leading zero."""
@@ -221,12 +226,3 @@ def as_numbers(column: polars.Series) -> polars.Series:
     import polars as pl
 
     return column.str.strip_chars().cast(pl.Float64, strict=False)
-
-
-def _widened(frame: polars.DataFrame) -> polars.DataFrame:
-    """Return decimals, integers too long for numpy and all-null columns as floats."""
-    import polars as pl
-
-    wide = [name for name, dtype in frame.schema.items() if dtype.is_decimal() or dtype in (pl.Int128, pl.UInt128)]
-    empty = [name for name in frame.columns if frame[name].null_count() == frame.height]
-    return frame.with_columns(pl.col(wide + empty).cast(pl.Float64, strict=False)) if wide or empty else frame

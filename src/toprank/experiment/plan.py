@@ -293,6 +293,8 @@ def _overridden(content: dict[str, Any], changes: dict[str, Any]) -> dict[str, A
 
 
 def _tables(entries: Any, folder: str | Path | None, owner: str) -> Iterable[PlanTable]:
+    from toprank.datasets import list_datasets
+
     entries = [entries] if isinstance(entries, str | Mapping) else entries
     if not isinstance(entries, Sequence):
         raise InputError(f"'data' of {owner} must be a list of tables, found {entries!r:.60}.")
@@ -306,22 +308,15 @@ def _tables(entries: Any, folder: str | Path | None, owner: str) -> Iterable[Pla
             )
         title = entry.pop("as", None)
         if "group" in entry:
-            names = _names_of_group(entry.pop("group"), folder, owner)
+            index, group = list_datasets(folder), entry.pop("group")
+            names = [name for name, facts in index.items() if facts.get("group") == group]
+            if not names:
+                groups = sorted({facts["group"] for facts in index.values() if "group" in facts})
+                raise InputError(f"'data' of {owner} asks for the group {group!r}, found the groups {groups}.")
             yield from (PlanTable(name, {"name": name} | entry) for name in names)
         else:
             default = Path(str(entry["path"])).name.split(".")[0] if "path" in entry else str(entry[kinds[0]])
             yield PlanTable(str(title or default), entry)
-
-
-def _names_of_group(group: str, folder: str | Path | None, owner: str) -> list[str]:
-    from toprank.datasets import list_datasets
-
-    index = list_datasets(folder)
-    names = [name for name, facts in index.items() if facts.get("group") == group]
-    if not names:
-        groups = sorted({facts["group"] for facts in index.values() if "group" in facts})
-        raise InputError(f"'data' of {owner} asks for the group {group!r}, found the groups {groups}.")
-    return names
 
 
 def _measures(given: Any, owner: str) -> tuple[str, ...]:

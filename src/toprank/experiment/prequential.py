@@ -223,8 +223,8 @@ class PrequentialSplit(BaseCrossValidator):
         for fold in self._folds(rows)[0]:
             end = fold.start - gap
             first = timeline.start if train is None else end - train
-            moments = map(timeline.moment, (first, end, fold.start, fold.start + test))
-            found.append(Window(*moments, fold.train.stop - fold.train.start, len(rows.tested(fold))))
+            a, b, c, d = map(timeline.moment, (first, end, fold.start, fold.start + test))
+            found.append(Window(a, b, c, d, fold.train.stop - fold.train.start, len(rows.tested(fold))))
         return found
 
     def _lengths(self) -> dict[str, Length | None]:
@@ -266,7 +266,12 @@ class PrequentialSplit(BaseCrossValidator):
         if self.drop_caught and labels is not None:
             groups = self._needed(groups, "groups", "drop_caught")
             codes, distinct = encode_identifiers(groups, "groups", len(order), caller=f"{_CALLER}.split")
-            places = np.flatnonzero(self._is_positive(labels))
+            if self.pos_label is not None and len(distinct_labels(labels)) == 1:
+                positive = self.pos_label
+            else:
+                classes, position = check_classes(labels, self.pos_label, f"{_CALLER}.split")
+                positive = classes[position]
+            places = np.flatnonzero(labels == positive)
             first = np.full(len(distinct), len(order))
             np.minimum.at(first, codes[order][places], places)
             first_caught = first[codes[order]]
@@ -280,12 +285,6 @@ class PrequentialSplit(BaseCrossValidator):
                 f"cross_validate(..., groups=...)."
             )
         return values
-
-    def _is_positive(self, labels: NDArray[Any]) -> NDArray[np.bool_]:
-        if self.pos_label is not None and len(distinct_labels(labels)) == 1:
-            return labels == self.pos_label
-        classes, position = check_classes(labels, self.pos_label, f"{_CALLER}.split")
-        return labels == classes[position]
 
     def _folds(self, rows: _Rows) -> tuple[list[_Fold], int]:
         """Return the folds, the earliest first, and how many were left out because they have one class."""

@@ -164,7 +164,12 @@ class _Worker:
     """A process that runs one trial after the other, and its current trial."""
 
     def __init__(self, folder: str | None):
-        context = _context()
+        # Forked from a server that has everything imported, if the system has one.
+        has_server = "forkserver" in multiprocessing.get_all_start_methods()
+        context: Any = multiprocessing.get_context("forkserver" if has_server else "spawn")
+        if has_server:
+            names = ["toprank.experiment.runner", "toprank.experiment.methods", "pandas", "polars"]
+            context.set_forkserver_preload(names)
         self.connection, theirs = context.Pipe()
         self.process = context.Process(target=_work, args=(theirs, folder), daemon=True)
         self.process.start()
@@ -223,15 +228,6 @@ class _Worker:
             self.process.kill()
         self.process.join()
         self.connection.close()
-
-
-def _context() -> Any:
-    """How processes start: forked from a server that has everything imported, if the system has one."""
-    if "forkserver" not in multiprocessing.get_all_start_methods():
-        return multiprocessing.get_context("spawn")
-    context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload(["toprank.experiment.runner", "toprank.experiment.methods", "pandas", "polars"])
-    return context
 
 
 def _work(connection: Connection, folder: str | None) -> None:

@@ -108,7 +108,7 @@ class Tuner:
             sweep = None
         for positions in groups_of(settings, sweep.parameter if sweep else None):
             values = [settings[p].get(sweep.parameter) if sweep else None for p in positions]
-            largest = positions[max(range(len(values)), key=lambda i: _size(values[i]))]
+            largest = positions[int(np.argmax([np.inf if value is None else float(value) for value in values]))]
             model = self.fit(settings[largest], known, y)
             if sweep is None or len(positions) == 1:
                 yield positions, scores_of(model, new)[None, :]
@@ -199,11 +199,6 @@ def groups_of(settings: Sequence[Setting], parameter: str | None) -> list[list[i
         rest = {k: v for k, v in setting.items() if k != parameter} if parameter in setting else {"": position}
         groups.setdefault(json.dumps(rest, sort_keys=True, default=str), []).append(position)
     return list(groups.values())
-
-
-def _size(value: Any) -> float:
-    """Sort key of a value in a sweep: None means unlimited."""
-    return np.inf if value is None else float(value)
 
 
 def scores_of(model: Any, X: Any) -> np.ndarray:

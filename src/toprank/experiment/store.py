@@ -237,7 +237,11 @@ class Store:
 
         self._patiently(put, writes=True)
         self._compare_content(plan, folder)
-        present, before = _versions(), self._fact_if_whole("versions")
+        versions = []  # of the packages that determine figures
+        for name in ("toprank", "numpy", "scikit-learn", "xgboost", "lightgbm", "catboost", "imbalanced-learn"):
+            with contextlib.suppress(metadata.PackageNotFoundError):
+                versions.append(f"{name} {metadata.version(name)}")
+        present, before = ", ".join(versions), self._fact_if_whole("versions")
         if before is not None and before != present:
             warnings.warn(
                 f"Some trials in {self.path} were run with {before}, but this is {present}: figures may differ for "
@@ -370,16 +374,6 @@ def _checksum(*texts: str) -> str:
     """Checksum of an entry of the file; the lengths keep the parts apart."""
     joined = "".join(f"{len(str(text))}:{text}" for text in texts)
     return hashlib.sha256(joined.encode("utf-8", "replace")).hexdigest()[:16]
-
-
-def _versions() -> str:
-    """Versions of the packages that determine figures."""
-    names = ("toprank", "numpy", "scikit-learn", "xgboost", "lightgbm", "catboost", "imbalanced-learn")
-    found = []
-    for name in names:
-        with contextlib.suppress(metadata.PackageNotFoundError):
-            found.append(f"{name} {metadata.version(name)}")
-    return ", ".join(found)
 
 
 def _in_order(plan: Plan) -> list[Trial]:

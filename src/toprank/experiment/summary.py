@@ -155,7 +155,14 @@ def by_imbalance(
     rows = []
     for level in (level for level in levels if panel.positive_rates.min() <= level / 100):
         part = panel.at_most(level)
-        overall, tested = part.overall[:, 0], () if reference is None else _against_best(part, reference)
+        overall = part.overall[:, 0]
+        tested: tuple[Any, ...] = ()
+        if reference is not None:
+            own = part.methods.index(reference)
+            others = [i for i in range(len(part.methods)) if i != own]
+            best = min(others, key=lambda i: (-overall[i], part.methods[i]))
+            result = signed_ranks(part.means[:, own, 0], part.means[:, best, 0])
+            tested = (part.methods[best], round(result.difference, RESOLUTION), result.p_value)
         for i, method in enumerate(part.methods):
             rows.append((float(level), len(part.data_sets), method, overall[i], overall[i] == overall.max(), *tested))
     schema = {"level": float, "n_data_sets": int} | METHOD | {"mean": float, "is_best": bool}
@@ -201,15 +208,6 @@ def by_value(profiles: polars.DataFrame, level: float = 50) -> polars.DataFrame:
         for i, (method, parameter, value) in enumerate(panel.series)
     ]
     return to_frame(rows, {"parameter": str, "value": float, "n_data_sets": int} | METHOD | {"mean": float})
-
-
-def _against_best(panel: Panel, reference: str) -> tuple[str, float, float]:
-    """Best method except the reference, mean difference, p-value."""
-    own = panel.methods.index(reference)
-    others = [i for i in range(len(panel.methods)) if i != own]
-    best = min(others, key=lambda i: (-panel.overall[i, 0], panel.methods[i]))
-    result = signed_ranks(panel.means[:, own, 0], panel.means[:, best, 0])
-    return panel.methods[best], round(result.difference, RESOLUTION), result.p_value
 
 
 # --- pairs --------------------------------------------------------------------------------------------------------

@@ -73,7 +73,9 @@ def run_trial(
     except TimeLimitError as error:
         return {"status": "timeout", "error": str(error)}
     except MemoryError:
-        return {"status": "failed", "error": out_of_memory(trial.protocol.trial_memory)}
+        cap = cap_in_bytes(trial.protocol.trial_memory)
+        limit = "" if cap is None else f" (trial_memory: {cap / GIGABYTE:.3g} GB)"
+        return {"status": "failed", "error": f"out of memory{limit}"}
     except Exception as error:
         last = traceback.extract_tb(error.__traceback__)[-1]
         place = f"{Path(last.filename).name}:{last.lineno}"
@@ -339,12 +341,6 @@ def memory_cap(limit: float | str | None) -> Iterator[None]:
         yield
     finally:
         resource.setrlimit(resource.RLIMIT_DATA, (before, highest))
-
-
-def out_of_memory(limit: float | str | None) -> str:
-    """Reason for a trial that ran out of memory."""
-    cap = cap_in_bytes(limit)
-    return "out of memory" if cap is None else f"out of memory (trial_memory: {cap / GIGABYTE:.3g} GB)"
 
 
 # --- before the first trial ---------------------------------------------------------------------------------------

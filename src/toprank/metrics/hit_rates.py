@@ -91,18 +91,15 @@ def random_order_limit(n_cases: float, n_positives: float, n_folds: int = 1) -> 
     at_least, more = divmod(max(n_folds, round(scale * n_positives)), n_folds)
     rng = np.random.default_rng(0)
     n_draws = int(np.clip(CELLS_DRAWN // (n_folds * at_least), FEWEST_DRAWS, DRAWS))
-    folds = [_draw_random_orders(rng, n_draws, in_fold, at_least + (fold < more)) for fold in range(n_folds)]
+    folds = []  # average precision of random orders
+    for fold in range(n_folds):
+        n_found = min(at_least + (fold < more), in_fold)
+        # Negatives before, between and after the positives: every order of the cases is equally likely.
+        shares = rng.standard_exponential((n_draws, n_found + 1))
+        gaps = rng.multinomial(in_fold - n_found, shares / shares.sum(axis=1, keepdims=True))
+        found = np.arange(1, n_found + 1)
+        folds.append(np.mean(found / (np.cumsum(gaps[:, :-1], axis=1) + found), axis=1))
     return float(np.quantile(np.mean(folds, axis=0), CHANCE_LEVEL))
-
-
-def _draw_random_orders(rng: np.random.Generator, n_draws: int, n_cases: int, n_positives: int) -> np.ndarray:
-    """Average precision of random orders: float64 (n_draws,)."""
-    n_positives = min(n_positives, n_cases)
-    # Negatives before, between and after the positives: every order of the cases is equally likely.
-    shares = rng.standard_exponential((n_draws, n_positives + 1))
-    gaps = rng.multinomial(n_cases - n_positives, shares / shares.sum(axis=1, keepdims=True))
-    found = np.arange(1, n_positives + 1)
-    return np.mean(found / (np.cumsum(gaps[:, :-1], axis=1) + found), axis=1)
 
 
 def has_few_positives(n_cases: float, n_positives: float, n_folds: int = 1) -> bool:

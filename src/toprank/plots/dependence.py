@@ -201,7 +201,11 @@ class DependenceDisplay(Display):
             lines = ax.contour(*middles, shown.mean.T, levels=5, colors=INK, linestyles="-", linewidths=0.9, alpha=0.75)
             bar.add_lines(lines)
         elif shown.mean.size <= MOST_CELLS:
-            _write_cells(ax, shown.mean)
+            is_dark = shown.mean - shown.mean.min() > 0.55 * max(np.ptp(shown.mean), 1e-12)  # white is readable there
+            for row, column in np.ndindex(*shown.mean.shape):
+                look: dict[str, Any] = {"ha": "center", "va": "center", "fontsize": SMALL_SIZE, "gid": "cell"}
+                look["color"] = "white" if is_dark[row, column] else INK
+                ax.text(row + 0.5, column + 0.5, f"{shown.mean[row, column]:.3g}", **look)
         self._name_cells(ax)
         x, y = self._axis_names()
         write_axis_labels(ax, x, y, self._note())
@@ -277,15 +281,6 @@ def _draw_mean(draw: Any, value: float) -> None:
 def _room_for_numbers(ax: Axes) -> int:
     """Number of steps of an x-axis at which the numbers below it do not touch."""
     return min(max(int(axes_width(ax) / NUMBER), 1), 6)
-
-
-def _write_cells(ax: Axes, mean: Floats) -> None:
-    """Write every mean into its cell, in white on dark cells."""
-    is_dark = mean - mean.min() > 0.55 * max(np.ptp(mean), 1e-12)
-    for row, column in np.ndindex(*mean.shape):
-        look: dict[str, Any] = {"ha": "center", "va": "center", "fontsize": SMALL_SIZE, "gid": "cell"}
-        colour = "white" if is_dark[row, column] else INK
-        ax.text(row + 0.5, column + 0.5, f"{mean[row, column]:.3g}", color=colour, **look)
 
 
 def label_levels(ax: Axes, lines: ContourSet) -> None:

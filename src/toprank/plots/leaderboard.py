@@ -187,7 +187,11 @@ class LeaderboardDisplay(Display):
             _write_columns(axes, self._texts(order))
             axes.set_xlabel(self._axis_label(axes, is_own=ax is None), fontsize=TEXT_SIZE, color=INK, parse_math=False)
             if ax is None and self._has_both_kinds():
-                _write_legend(axes)
+                from matplotlib.lines import Line2D
+
+                handles = [Line2D([], [], linestyle="none", **look) for look in (READABLE, OTHER)]
+                texts, legend = ["a person can read the model", "a person cannot"], axes.figure.figure.legend
+                legend(handles, texts, loc="outside lower left", ncols=2, frameon=False, fontsize=TEXT_SIZE)
             default = f"{self._measure()} of {plural(len(self.method), 'method')}, best on top"
             write_title(axes, default if self.title is None else self.title, is_own=ax is None)
         return self._keep(axes)
@@ -250,15 +254,6 @@ class LeaderboardDisplay(Display):
 
     def _has_both_kinds(self) -> bool:
         return self.is_readable is not None and bool(self.is_readable.any()) and not self.is_readable.all()
-
-
-def _write_legend(ax: Axes) -> None:
-    """Explain the two markers below our own figure."""
-    from matplotlib.lines import Line2D
-
-    handles = [Line2D([], [], linestyle="none", **look) for look in (READABLE, OTHER)]
-    texts = ["a person can read the model", "a person cannot"]
-    ax.figure.figure.legend(handles, texts, loc="outside lower left", ncols=2, frameon=False, fontsize=TEXT_SIZE)
 
 
 def duration(seconds: float) -> str:

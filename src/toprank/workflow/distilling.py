@@ -211,7 +211,7 @@ def distill(
         stage(f"{type(student).__name__} as `fit` makes it", verbose > 0)
         plain = clone(student)._fit_prepared(data, taught, threads)
         lesson.teach(taught)
-    return _report(final, taught, plain, test, k, lesson.n_new)
+    return _report(final, taught, plain, test, k, len(lesson.new_X))
 
 
 def _check(
@@ -320,11 +320,6 @@ class Lesson:
         for i, fold in enumerate(folds):
             self.fold[fold.held_out] = i
 
-    @property
-    def n_new(self) -> int:
-        """Number of new rows."""
-        return len(self.new_X)
-
     def ask(self, teacher: Ranker, teacher_share: float, new_rows: float, new_weight: float) -> None:
         """Let copies of the teacher, which leave out one or two folds, say their rates of known and of new rows."""
         data, weight = self.data, self._folds[0].weight
@@ -347,8 +342,8 @@ class Lesson:
             len(X),
             lambda tasks: [rates(*task) for task in progress(tasks, len(tasks), label, self._shows_progress)],
         )
-        outcome = np.concatenate((data.is_positive, np.zeros(self.n_new)))
-        share = np.concatenate((np.full(n, teacher_share), np.ones(self.n_new)))
+        outcome = np.concatenate((data.is_positive, np.zeros(len(self.new_X))))
+        share = np.concatenate((np.full(n, teacher_share), np.ones(len(self.new_X))))
         # Rows without a rate have no weight.
         self.q, *self.q_without = (np.where(np.isnan(rate), outcome, outcome + share * (rate - outcome))
                                    for rate in (of_all, *of_parts))  # fmt: skip
@@ -385,16 +380,14 @@ class Lesson:
         """Known and new rows, each as a positive and as a negative, without one fold."""
         X = np.concatenate((self.data.X, self.new_X))
         q = self.q if without is None else self.q_without[without]
-        weight = self._weights(without)
+        known = np.where((self.fold >= 0) & (self.fold != without), self._folds[0].weight, 0.0)
+        new = np.where(self.new_fold != without, self.new_weight, 0.0)
+        weight = np.concatenate((known, new)) * (
+            known.sum() / (known.sum() + new.sum())
+        )  # scaled to the number of cases
         is_positive = np.repeat([True, False], len(X))
         weights = np.concatenate((weight * q, weight * (1.0 - q)))
         return ranker._make_cases(np.concatenate((X, X)), is_positive, weights, self._threads)
-
-    def _weights(self, without: int | None) -> np.ndarray:
-        """Weights of known and new rows, scaled to the number of cases."""
-        known = np.where((self.fold >= 0) & (self.fold != without), self._folds[0].weight, 0.0)
-        new = np.where(self.new_fold != without, self.new_weight, 0.0)
-        return np.concatenate((known, new)) * (known.sum() / (known.sum() + new.sum()))
 
     def _splits(self, without: int | None = None) -> list[tuple[np.ndarray, np.ndarray]]:
         """Folds of the rows of `_soft`: nothing that comes from the cases of a fold is in training.
@@ -405,7 +398,7 @@ class Lesson:
         that saw the held-out fold; hit rates are not affected, as the whole choice is made without their fold.
         """
         fold = np.tile(np.concatenate((self.fold, self.new_fold)), 2)
-        is_positive, none = self.data.is_positive, np.zeros(self.n_new, bool)
+        is_positive, none = self.data.is_positive, np.zeros(len(self.new_X), bool)
         is_true = np.concatenate((is_positive, none, ~is_positive, none))
         used = [i for i in range(len(self._folds)) if i != without]
         kept = (fold >= 0) & (fold != without)

@@ -388,19 +388,16 @@ def _points(before: Ranker, after: Ranker, X: Any) -> dict[str, Any]:
     found = []
     for model, matrix, scale in zip(models, matrices, scales, strict=True):
         own = model.card_.contributions(matrix) if isinstance(model, RedFlags) else model._points_of(matrix)[1]
-        found.append(ColumnPoints(model.columns_, matrix, own * (scales[1] / scale), _scored_columns(model)))
+        # Columns that have points on the card, or in the corrections of a scorecard tree.
+        cards = [model.card_, *(model.card_tree_.corrections if isinstance(model, ScorecardTree) else ())]
+        scored = frozenset(model.columns_[feature].name for card in cards for feature in card.features.tolist())
+        found.append(ColumnPoints(model.columns_, matrix, own * (scales[1] / scale), scored))
     out: dict[str, Any] = {"points": tuple(points_changes(*found)), "has_other_scale": scales[0] != scales[1]}
     if isinstance(before, RedFlags) and isinstance(after, RedFlags):
         flags = before.flags_.with_points([flag.points * (scales[1] / scales[0]) for flag in before.flags_])
         held = flags.holds(matrices[0]), after.flags_.holds(matrices[1])
         out["rules"] = tuple(rule_changes(flags, after.flags_, *held))
     return out
-
-
-def _scored_columns(model: Any) -> frozenset[str]:
-    """Columns that have points on the card, or in the corrections of a scorecard tree."""
-    cards = [model.card_, *(model.card_tree_.corrections if isinstance(model, ScorecardTree) else ())]
-    return frozenset(model.columns_[feature].name for card in cards for feature in card.features.tolist())
 
 
 def _short(value: Any) -> str:
