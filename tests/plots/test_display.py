@@ -4,11 +4,14 @@ import os
 import subprocess
 import sys
 
+import numpy as np
 import pytest
 from matplotlib.figure import Figure
 
 from plot_cases import critical_difference, gains, leaderboard, precision_at_k
-from toprank.plots import plot_panels, save_figure
+from toprank.explain import partial_dependence
+from toprank.plots import DependenceDisplay, plot_panels, save_figure
+from toprank.tree.columns import Column
 
 TESTS = os.path.dirname(os.path.dirname(__file__))
 STARTS = {".png": b"\x89PNG", ".svg": b"<?xml", ".pdf": b"%PDF"}
@@ -25,6 +28,14 @@ def test_the_same_plot_gives_the_same_bytes(make, ending, tmp_path):
     assert contents[0] == contents[1]
     for word in (b"Date", b"matplotlib.org", b"Matplotlib v"):
         assert word not in contents[0]
+
+
+def test_a_map_with_contour_lines_is_saved(tmp_path):
+    """The lines have a get_text of their own, which is not that of a text."""
+    rows = np.random.default_rng(0).normal(size=(200, 2))
+    columns = [Column("a"), Column("b")]
+    found = partial_dependence(lambda X: X[:, 0] + X[:, 1] ** 2, rows, columns, ["a", "b"])
+    assert save_figure(DependenceDisplay(found), tmp_path / "map.svg").stat().st_size > 1000
 
 
 @pytest.mark.slow

@@ -38,14 +38,11 @@ def fits() -> Iterator[tuple[str, Callable[[], Any]]]:
     from toprank import (
         KNN,
         MLFP,
-        SGBAP,
         CostOptimalCurve,
         GammaKNN,
         GammaKNNClassifier,
-        LambdaMART,
         MetaAP,
         MetaAPForest,
-        RankBoost,
         RankingTree,
         RedFlags,
         ScorecardTree,
@@ -107,12 +104,19 @@ def fits() -> Iterator[tuple[str, Callable[[], Any]]]:
     }
     for model_name, model in without_trees.items():
         yield model_name, partial(use, model, frame if model_name == "RedFlags" else np.nan_to_num(numbers))
-    boosters: dict[str, Any] = {"RankBoost": RankBoost(n_estimators=3, cv=2)}
-    if find_spec("xgboost") is not None:
-        for surrogate in ("exp", "sigmoid"):
-            boosters[f"SGBAP, {surrogate}"] = SGBAP(surrogate, n_estimators=3, warm_up=1, cv=2)
-        boosters["LambdaMART"] = LambdaMART(n_estimators=3, cv=2)
-    for model_name, model in boosters.items():
+    for model_name, model in boosters().items():
         yield model_name, partial(use, model, frame)
     classes = label + (numbers[:, 1] > 1)
     yield "GammaKNNClassifier", lambda: GammaKNNClassifier().fit(frame, classes).explain(frame[:5])
+
+
+def boosters() -> dict[str, Any]:
+    """Small boosters, by name; those that XGBoost grows only where it is installed."""
+    from toprank import SGBAP, LambdaMART, RankBoost
+
+    models: dict[str, Any] = {"RankBoost": RankBoost(n_estimators=3, cv=2)}
+    if find_spec("xgboost") is not None:
+        for surrogate in ("exp", "sigmoid"):
+            models[f"SGBAP, {surrogate}"] = SGBAP(surrogate, n_estimators=3, warm_up=1, cv=2)
+        models["LambdaMART"] = LambdaMART(n_estimators=3, cv=2)
+    return models

@@ -46,8 +46,10 @@ class ColumnScorer:
             if self.period is None
             else read_column(X, self.period, caller=caller).to_numpy()
         )
-        trained = _trained_columns(estimator, X)
-        pos_label, score = _score_positives(estimator, trained, self.options.get("pos_label"), caller)
+        trained, frame = getattr(estimator, "feature_names_in_", None), nw.from_native(X, eager_only=True)
+        if trained is not None and list(trained) != frame.columns and set(trained) <= set(frame.columns):
+            X = frame.select(*trained).to_native()
+        pos_label, score = _score_positives(estimator, X, self.options.get("pos_label"), caller)
         return per_period(self.metric, y, score, **values, **{**self.options, "pos_label": pos_label})
 
 
@@ -199,12 +201,3 @@ def _score_positives(estimator: Any, X: Any, pos_label: Any, caller: str) -> tup
         score = np.asarray(estimator.decision_function(X))
         return classes[positive], score if positive == sought else -score
     return classes[positive], np.asarray(estimator.predict_proba(X))[:, positive]
-
-
-def _trained_columns(estimator: Any, X: Any) -> Any:
-    """Return X with the columns that the estimator was trained on, in their order; X itself if it has no names."""
-    trained = getattr(estimator, "feature_names_in_", None)
-    frame = nw.from_native(X, eager_only=True)
-    if trained is None or list(trained) == frame.columns or not set(trained) <= set(frame.columns):
-        return X
-    return frame.select(*trained).to_native()

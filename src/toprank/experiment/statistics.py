@@ -34,7 +34,9 @@ def mean_ranks(values: Figures) -> Figures:
     >>> mean_ranks(np.array([[0.9, 0.8, 0.7], [0.6, 0.6, 0.5]]))
     array([1.25, 1.75, 3.  ])
     """
-    return _ranks(values).mean(axis=0)
+    from scipy.stats import rankdata
+
+    return rankdata(-values, axis=1).mean(axis=0)
 
 
 def friedman_test(values: Figures) -> FriedmanTest:
@@ -52,10 +54,10 @@ def friedman_test(values: Figures) -> FriedmanTest:
     if not np.ptp(values, axis=1).any():
         return FriedmanTest(0.0, 0.0, 1.0)
     from scipy.special import fdtrc
-    from scipy.stats import friedmanchisquare  # takes half a second to import: only when needed
+    from scipy.stats import friedmanchisquare, rankdata  # takes half a second to import: only when needed
 
     n_data_sets, n_methods = values.shape
-    chi_square = float(friedmanchisquare(*_ranks(values).T).statistic)  # of ranks: figures may be subnormal
+    chi_square = float(friedmanchisquare(*rankdata(-values, axis=1).T).statistic)  # of ranks: figures may be subnormal
     rest = n_data_sets * (n_methods - 1) - chi_square
     if rest <= 1e-9 * n_data_sets:  # all rank alike: the sign would be rounding error
         return FriedmanTest(chi_square, float("inf"), 0.0)
@@ -78,11 +80,3 @@ def nemenyi_difference(n_methods: int, n_data_sets: int, level: float = 0.05) ->
 
     quantile = float(studentized_range.ppf(1 - level, n_methods, np.inf)) / np.sqrt(2)
     return float(quantile * np.sqrt(n_methods * (n_methods + 1) / (6 * n_data_sets)))
-
-
-def _ranks(values: Figures) -> Figures:
-    """Rank of each method on each data set, 1 for the largest figure."""
-    from scipy.stats import rankdata
-
-    ranks: Figures = rankdata(-values, axis=1)
-    return ranks

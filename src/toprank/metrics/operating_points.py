@@ -80,7 +80,13 @@ class OperatingPoints:
             object.__setattr__(self, name, _errors(getattr(self, name), name, most))
         if self.cost_ratio is None:
             object.__setattr__(self, "cost_ratio", np.full(len(self.false_positives), np.nan))
-        object.__setattr__(self, "cost_ratio", _cost_ratios(self.cost_ratio))
+        ratios = read_only(self.cost_ratio)
+        if ratios.ndim != 1 or not (np.isnan(ratios) | ((ratios >= 0) & (ratios < np.inf))).all():
+            raise InputError(
+                "'cost_ratio' of OperatingPoints must be a list of finite numbers, none below 0. "
+                f"Got {shown(self.cost_ratio)} instead. Hint: use NaN for an unknown one."
+            )
+        object.__setattr__(self, "cost_ratio", ratios)
         lengths = [len(self.cost_ratio), len(self.false_positives), len(self.false_negatives)]
         if len(set(lengths)) > 1:
             raise InputError(
@@ -321,13 +327,3 @@ def _errors(values: Any, name: str, most: float) -> Floats:
             f"Got {shown(values)} instead. Hint: they are weights of cases, not rates."
         )
     return read_only(np.clip(array, 0.0, most))
-
-
-def _cost_ratios(values: Any) -> Floats:
-    array = read_only(values)
-    if array.ndim != 1 or not (np.isnan(array) | ((array >= 0) & (array < np.inf))).all():
-        raise InputError(
-            "'cost_ratio' of OperatingPoints must be a list of finite numbers, none below 0. "
-            f"Got {shown(values)} instead. Hint: use NaN for an unknown one."
-        )
-    return array

@@ -164,7 +164,16 @@ class TreeDisplay(Display):
             page = TreePage(self._shown(), self.schema, self.terms)
             axes.set_axis_off()
             if ax is None:
-                _fit_figure(axes, page, self._title())
+                figure, title = axes.figure.figure, self._title()  # as large as the tree and the title need
+                figure.set_figwidth(page.width + 2 * BORDER)
+                if title:
+                    look: dict[str, Any] = {"fontsize": TITLE_SIZE, "weight": "bold", "parse_math": False}
+                    title = wrap(figure, title, page.width, TITLE_SIZE, "bold")
+                    figure.suptitle(title, x=BORDER / figure.get_figwidth(), ha="left", **look)
+                for _ in range(2):  # rounding to whole pixels
+                    width, height = _axes_size(axes)
+                    sides = figure.get_figwidth() + page.width - width, figure.get_figheight() + page.height - height
+                    figure.set_size_inches(*sides)
             else:
                 write_title(axes, self._title(), is_own=False)
             width, height = _axes_size(axes)
@@ -191,21 +200,6 @@ class TreeDisplay(Display):
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} of {self.name}: {self._size_in_words()}>"
-
-
-def _fit_figure(ax: Axes, page: TreePage, title: str) -> None:
-    """Make a figure as large as its tree and title need."""
-    figure = ax.figure.figure
-    figure.set_figwidth(page.width + 2 * BORDER)
-    if title:
-        title = wrap(figure, title, page.width, TITLE_SIZE, "bold")
-        left = BORDER / figure.get_figwidth()
-        figure.suptitle(title, x=left, ha="left", fontsize=TITLE_SIZE, weight="bold", parse_math=False)
-    for _ in range(2):  # rounding to whole pixels
-        width, height = _axes_size(ax)
-        figure.set_size_inches(
-            figure.get_figwidth() + page.width - width, figure.get_figheight() + page.height - height
-        )
 
 
 def _axes_size(ax: Axes) -> tuple[float, float]:

@@ -67,7 +67,10 @@ class GMML(LinearMetric):
         self.t = t
 
     def _learn(self, X: np.ndarray, is_positive: np.ndarray) -> np.ndarray:
-        similar, dissimilar = (_with_ridge(scatter) for scatter in pair_scatters(X, is_positive))
+        ridge, tiny = RIDGE * np.eye(X.shape[1]), np.finfo(float).tiny
+        similar, dissimilar = (
+            each + ridge * max(float(np.trace(each)) / len(each), tiny) for each in pair_scatters(X, is_positive)
+        )
         root = _power(similar, 0.5)
         inverse = _power(similar, -0.5)
         metric = inverse @ _power(root @ dissimilar @ root, self.t) @ inverse
@@ -86,10 +89,6 @@ def pair_scatters(X: np.ndarray, is_positive: np.ndarray) -> tuple[np.ndarray, n
     gap = means[0] - means[1]
     across = spreads[0] / sizes[0] + spreads[1] / sizes[1] + np.outer(gap, gap)
     return within, across
-
-
-def _with_ridge(matrix: np.ndarray) -> np.ndarray:
-    return matrix + RIDGE * max(float(np.trace(matrix)) / len(matrix), np.finfo(float).tiny) * np.eye(len(matrix))
 
 
 def _power(matrix: np.ndarray, power: float) -> np.ndarray:
