@@ -125,12 +125,10 @@ class Booster(BoostedRanker):
     def _plain_parts(self) -> dict[str, Any]:
         return {"booster": json.loads(self._json)}
 
-    def _to_arrays(self) -> dict[str, np.ndarray]:
-        arrays = {"booster": np.frombuffer(self._json, np.uint8), "cover": self.trees_.cover}
-        return super()._to_arrays() | arrays
+    def _trees_to_arrays(self) -> dict[str, np.ndarray]:
+        return {"booster": np.frombuffer(self._json, np.uint8), "cover": self.trees_.cover}
 
-    def _from_arrays(self, arrays: dict[str, np.ndarray]) -> None:
-        super()._from_arrays(arrays)
+    def _trees_from_arrays(self, arrays: dict[str, np.ndarray]) -> None:
         self._take_json(arrays["booster"].astype(np.uint8).tobytes())
         cover = arrays["cover"]
         if cover.shape != self.trees_.cover.shape or cover.dtype != np.float64:

@@ -12,7 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from toprank._core.threads import Threads
 from toprank.data.cases import Cases
-from toprank.files.model_file import without_prefix
+from toprank.files.model_file import with_prefix, without_prefix
 from toprank.rankers.additive_ranker import COVER_ROWS
 from toprank.rankers.base import Ranker
 from toprank.rankers.boosting.boosted_ranker import Followed
@@ -29,16 +29,11 @@ class WarmBooster(Booster):
 
     Trees learn from out-of-fold log-odds, so that they do not trust what `init` only remembers; new rows get those of
     `init` fitted on all rows. The folds repeat the whole procedure, so that rates are those of new cases.
-
-    Attributes
-    ----------
-    start_ : Start or None
-        The fitted `init` and its scale; None without one.
     """
 
     _start_params = ("init",)
     init: Any
-    start_: Start | None
+    start_: Start | None  # the fitted `init` and its scale
     _fits: InitFits | None = None
 
     # --- fitting ------------------------------------------------------------------------------------------------
@@ -167,7 +162,7 @@ class WarmBooster(Booster):
 
     def _to_arrays(self) -> dict[str, np.ndarray]:
         start = {} if self.start_ is None else self.start_.to_arrays()
-        return super()._to_arrays() | {f"init_{name}": array for name, array in start.items()}
+        return super()._to_arrays() | with_prefix(start, "init_")
 
     def _from_arrays(self, arrays: dict[str, np.ndarray]) -> None:
         super()._from_arrays(arrays)

@@ -56,22 +56,15 @@ class CostOptimalForest(CurveRanker):
         random_state are ignored.
     n_estimators : int, default 30
         Number of members.
-    cost_factor : float, default 1.5
-        Factor between neighbouring costs, above 1; smaller ones give more points.
-    path_max_iter : int, default 1
-        Most passes over each tree of a path, as in `CostOptimalCurve`.
+    cost_factor, path_max_iter
+        As in `CostOptimalCurve`.
     max_samples : int, float or None, default None
         Cases drawn per member: a number, or a share; None = as many as there are. The fewer the cases, the stronger the
         penalty `alpha` of the base.
     max_features : {"sqrt", "log2"}, int, float or None, default None
         Columns drawn at random per member: a number, or a share; None = all.
-    categorical_features, keep_columns
-        As in `MetaAP`.
-    budget : int, float or None
-        Cases (int) or share of cases (float) that `predict` flags, by the ranking; None: it returns the label of the
-        base point.
-    pos_label
-        As in `MetaAP`.
+    categorical_features, keep_columns, budget, pos_label
+        As in `CostOptimalCurve`.
     n_jobs : int or None
         Members fitted in parallel; the results do not depend on it.
     random_state : int, RandomState or None
@@ -89,8 +82,8 @@ class CostOptimalForest(CurveRanker):
         all cases of a class.
     held_out_by_ : {"validation data", "out-of-bag votes", "training data"}
         The figures that `select` uses.
-    selected_ : Selection or None
-        The choice stored by `with_choice`, else None.
+    selected_
+        As in `CostOptimalCurve`.
     trees_ : list of Tree
         Those of the first member by ascending cost, then those of the next.
     oob_decision_function_ : float64 array of shape (n,)
@@ -218,7 +211,7 @@ class CostOptimalForest(CurveRanker):
         seen = Labels(data.is_positive, data.weight, *by_all.result())
         is_flagged, self.oob_decision_function_ = by_others.result()
         self.oof_decision_function_, self.oof_fold_ = self.oob_decision_function_, None
-        weight = np.ones(len(data.X)) if data.weight is None else data.weight
+        weight = data.all_weights
         rows = np.flatnonzero((by_others.n_voters > 0) & (weight > 0))
         is_positive, score, weight = data.is_positive[rows], self.oob_decision_function_[rows], weight[rows]
         has_both = 0 < is_positive.sum() < len(rows)

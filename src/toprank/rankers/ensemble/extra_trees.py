@@ -15,7 +15,6 @@ from toprank._compat import Interval
 from toprank._core.dtypes import CATEGORY, LEAF, NUMERIC
 from toprank._core.threads import Threads
 from toprank.data.cases import Cases, sample_cases
-from toprank.files.model_file import without_prefix
 from toprank.rankers.additive_ranker import AdditiveRanker
 from toprank.rankers.base import RANKER_CONSTRAINTS
 from toprank.rankers.ensemble.forest import COLUMNS_DRAWN
@@ -151,18 +150,8 @@ class ExtraTrees(AdditiveRanker):
         units = integer_weights(is_positive, weight).total  # no sum of them depends on the order of the rows
         return scale.conditions(tree.fit(places.ranks_of(ranks), is_positive, units).tree_, places)
 
-    def _plain_parts(self) -> dict[str, Any]:
-        return {"trees": {name: array.tolist() for name, array in self.trees_.to_arrays().items()}}
-
     def _size_in_words(self) -> str:
         return f"{plural(len(self.trees_), 'randomised tree')}, {plural(self.trees_.n_leaves, 'leaf', 'leaves')} in all"
-
-    def _to_arrays(self) -> dict[str, np.ndarray]:
-        return super()._to_arrays() | {f"trees_{name}": array for name, array in self.trees_.to_arrays().items()}
-
-    def _from_arrays(self, arrays: dict[str, np.ndarray]) -> None:
-        super()._from_arrays(arrays)
-        self.trees_ = AdditiveTrees.from_arrays(without_prefix(arrays, "trees_"), self.columns_)
 
 
 def draw_cases(
@@ -187,20 +176,11 @@ class RankScale:
     Numbers, dates and bands become ranks, interpolated between `knots`. Missing values lie below or above all others,
     as far away as their share among the cases asks for. Categories become places in a random order; the missing value
     is one of them, and categories without a case stand with it.
-
-    Attributes
-    ----------
-    knots : list of float64 arrays
-        Increasing values of each column; empty for categories, and for columns without values.
-    gap : float64 array of shape (n_features,)
-        Between missing values and the others, in ranks.
-    codes : dict of int arrays
-        For the columns of categories, the codes that cases have.
     """
 
-    knots: list[np.ndarray]
-    gap: np.ndarray
-    codes: dict[int, np.ndarray]
+    knots: list[np.ndarray]  # increasing values of each column; empty for categories, and for columns without values
+    gap: np.ndarray  # float64 (n_features,): between missing values and the others, in ranks
+    codes: dict[int, np.ndarray]  # for the columns of categories, the codes that cases have
 
     @classmethod
     def from_rows(cls, X: np.ndarray, weight: np.ndarray, columns: list[Column]) -> RankScale:
@@ -276,17 +256,10 @@ class RankScale:
 
 @dataclass(frozen=True, eq=False)
 class Places:
-    """Where missing values and categories lie among the ranks of one tree.
+    """Where missing values and categories lie among the ranks of one tree."""
 
-    Attributes
-    ----------
-    missing : float32 array of shape (n_features,)
-    orders : dict of int arrays of shape (256,)
-        For the columns of categories, the place of every code.
-    """
-
-    missing: np.ndarray
-    orders: dict[int, np.ndarray]
+    missing: np.ndarray  # float32 (n_features,)
+    orders: dict[int, np.ndarray]  # dict of int (256,): for the columns of categories, the place of every code
 
     def ranks_of(self, ranks: np.ndarray) -> np.ndarray:
         """Rows without missing values and codes, float32 (n, n_features)."""

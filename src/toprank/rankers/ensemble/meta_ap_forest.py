@@ -77,9 +77,7 @@ class MetaAPForest(Forest):
         Judgement("oob_score_", "oob_average_precision", "average precision", average_precision),
     )
 
-    _parameter_constraints = Forest._parameter_constraints | {
-        "criterion": [StrOptions(set(CRITERIA))],
-    }
+    _parameter_constraints = Forest._parameter_constraints | {"criterion": [StrOptions(set(CRITERIA))]}
 
     n_estimators: int = 100
     max_depth: int | None = 4
@@ -136,10 +134,4 @@ class MetaAPForest(Forest):
         return cls(**(published | PUBLISHED_CATEGORIES | parameters))
 
     def _settings(self) -> GrowthSettings:
-        return GrowthSettings.from_estimator(
-            self,
-            CRITERIA[self.criterion],
-            self.leaf_depth or self.max_depth,
-            max_depth=self.max_depth,
-            leaf_order=self.leaf_order,
-        )
+        return GrowthSettings.from_estimator(self, CRITERIA[self.criterion], self.leaf_depth or self.max_depth)

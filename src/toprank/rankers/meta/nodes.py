@@ -28,38 +28,14 @@ ARRAYS = ("left", "right", "depth", "positive", "total", "entry")
 
 @dataclass(frozen=True)
 class MetaNodes:
-    """The meta-tree behind a final tree: its nodes, and where each begins in the tree.
+    """The meta-tree behind a final tree: its nodes, and where each begins in the tree."""
 
-    Attributes
-    ----------
-    meta : MetaTree
-        Without inner trees, as `tree` has their conditions; classifiers are kept as rules.
-    unit : float
-        Cases that a weight of 1 in `meta` stands for.
-    settings : GrowthSettings
-    tree : Tree or ClassifierTree
-        The final tree.
-    entry : int32 array of shape (n_meta_nodes,)
-        Node of the tree at which each meta-node begins; empty for classifiers.
-    order : LeafOrder or None
-        Order of the leaves, if it is not the one of `settings`.
-    """
-
-    meta: MetaTree
-    unit: float
+    meta: MetaTree  # without inner trees, as `tree` has their conditions; classifiers are kept as rules
+    unit: float  # cases that a weight of 1 in `meta` stands for
     settings: GrowthSettings
-    tree: Any
-    entry: np.ndarray
-    order: LeafOrder | None = None
-
-    @classmethod
-    def from_fit(
-        cls, meta: MetaTree, unit: float, settings: GrowthSettings, tree: Any, entry: np.ndarray | None, order: Any
-    ) -> MetaNodes:
-        """Make it from a meta-tree that has just been fitted."""
-        if entry is None:  # split by classifiers
-            return cls(meta, unit, settings, tree, np.zeros(0, NODE), order)
-        return cls(replace(meta, inner=[None] * len(meta.left)), unit, settings, tree, entry, order)
+    tree: Any  # Tree or ClassifierTree: the final tree
+    entry: np.ndarray  # int32 (n_meta_nodes,): node of the tree at which each meta-node begins; empty for classifiers
+    order: LeafOrder | None = None  # order of the leaves, if it is not the one of `settings`
 
     def to_arrays(self) -> dict[str, np.ndarray]:
         """Return arrays by name, for a file; `from_arrays` restores an equal object."""

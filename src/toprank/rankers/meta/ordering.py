@@ -108,13 +108,7 @@ def place_rates(settings: GrowthSettings, meta: MetaTree, unit: float, order: Le
 
 
 class ClassifierTree:
-    """Scores, leaves and weights of a meta-tree of classifiers, named as in `Tree`; it has no conditions.
-
-    Attributes
-    ----------
-    is_leaf, positive, negative, leaf, score, rate
-        As in `Tree`, one entry per meta-node.
-    """
+    """Scores, leaves and weights of a meta-tree of classifiers, per meta-node, named as in `Tree`; no conditions."""
 
     scoring = TIES
 

@@ -20,7 +20,7 @@ from toprank.data.binned_cases import BinnedCases
 from toprank.errors import InputError
 from toprank.explain import PathCounts, Reason, auc_importance, gain_importance
 from toprank.explain.values import Originals
-from toprank.files.model_file import without_prefix
+from toprank.files.model_file import with_prefix, without_prefix
 from toprank.metrics import RocCurve, roc_auc
 from toprank.rankers.ensemble.ensemble import negatives_above
 from toprank.rankers.growth import (
@@ -408,7 +408,7 @@ class TreeRank(MetaRanker):
     def _to_arrays(self) -> dict[str, np.ndarray]:
         arrays = super()._to_arrays()
         if self.full_tree_ is not self.tree_:
-            arrays |= {f"full_{name}": array for name, array in self.full_tree_.to_arrays().items()}
+            arrays |= with_prefix(self.full_tree_.to_arrays(), "full_")
         return arrays
 
     def _from_arrays(self, arrays: dict[str, np.ndarray]) -> None:

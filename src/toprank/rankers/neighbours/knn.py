@@ -57,10 +57,8 @@ class KNN(NeighbourRanker):
 
     Attributes
     ----------
-    n_neighbors_ : int
-        k as used.
-    recall_ : float
-        Share of the nearest cases that the search finds, 1.0 if it is exact.
+    n_neighbors_, recall_
+        As in `GammaKNN`.
 
     Notes
     -----

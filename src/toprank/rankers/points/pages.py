@@ -308,16 +308,17 @@ def card_page(
     head = head_lines(model, start.format(base), width, detail)
     notes = table_notes(card.shapes, model.columns_, width, has_conditions=len(groups) > 0)
 
-    small = [] if exact or groups else small_features(model)
+    variance = model.spread_**2
+    n_small = 0 if exact or groups else sum(variance[f] < SMALL_SHARE * variance.sum() for f in order)
 
     def tables(n: int) -> list[str]:
         """All columns but the last n, and these in a few words."""
         shown = card.to_text(model.columns_, order=order[: len(order) - n], exact=exact, width=width)
         return shown.splitlines() + (small_lines(card, order[len(order) - n :], model.columns_, width) if n else [])
 
-    fewest = range(len(small) + 1)  # columns left out: no more than a page needs
     room = PAGE_LINES - len(head) - len(notes) - 3
-    n_left_out = min(bisect_left(fewest, True, key=lambda n: len(tables(n)) <= room), len(small))
+    # The last columns, which move scores least, are left out: no more than a page needs.
+    n_left_out = min(bisect_left(range(n_small + 1), True, key=lambda n: len(tables(n)) <= room), n_small)
     shapes = [*card.shapes, *(shape for each in corrections for shape in each.shapes)]
     is_short = n_left_out > 0 or any(is_shortened(shape, model.columns_[shape.feature]) for shape in shapes)
     hints = [shortened_hint(full_text)] if is_short and not exact else []
@@ -364,12 +365,6 @@ def group_lines(groups: Sequence[tuple[str, list[str]]]) -> list[str]:
             return [*lines, f"  and {plural(len(groups) - place, 'more group', 'more groups')}"]
         lines += [f"  {points:>{room}}   {first}", *(f"{'':{room + 5}}{line}" for line in rest)]
     return lines
-
-
-def small_features(model: Any) -> list[int]:
-    """Return the columns that move scores least, the last ones of the card: each has under 1 % of the variance."""
-    variance = model.spread_**2
-    return [f for f in model._order() if variance[f] < SMALL_SHARE * variance.sum()]
 
 
 def small_lines(card: Card, features: Sequence[int], columns: Sequence[Column], width: int) -> list[str]:

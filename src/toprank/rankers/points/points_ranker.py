@@ -21,7 +21,7 @@ from toprank.errors import InputError
 from toprank.explain.reasons import Reason, strongest
 from toprank.explain.rows import ScoreExplanation, Step, figures_of, step_lines, value_steps
 from toprank.explain.values import Originals
-from toprank.files.model_file import without_prefix
+from toprank.files.model_file import with_prefix, without_prefix
 from toprank.metrics import average_precision
 from toprank.rankers.base import RANKER_CONSTRAINTS, Ranker
 from toprank.rankers.greedy.monotone import MONOTONIC_CST, read_directions
@@ -120,17 +120,7 @@ class FlagsExplanation(PointsExplanation):
 
 
 class PointsRanker(Ranker):
-    """Base of scorecards. A subclass fits candidates; folds choose one, and give the hit rates of new cases.
-
-    Attributes
-    ----------
-    card_ : Card
-        Points per column.
-    alpha_ : float
-        The penalty that was used.
-    cv_results_ : dict of arrays
-        "alpha", and "mean_test_score" (average precision of held-out cases), one entry per candidate; empty with cv=0.
-    """
+    """Base of scorecards. A subclass fits candidates; folds choose one, and give the hit rates of new cases."""
 
     _fits_training_closely = True
 
@@ -347,9 +337,8 @@ class PointsRanker(Ranker):
         return {"n_columns": len(self.card_), "n_bins": self.card_.n_bins}
 
     def _to_arrays(self) -> dict[str, np.ndarray]:
-        arrays = {f"card_{name}": array for name, array in self.card_.to_arrays().items()}
-        results = {f"cv_{name}": array for name, array in self.cv_results_.items()}
-        return super()._to_arrays() | arrays | results | {"spread": self.spread_, "alpha": np.array(self.alpha_)}
+        arrays = with_prefix(self.card_.to_arrays(), "card_") | with_prefix(self.cv_results_, "cv_")
+        return super()._to_arrays() | arrays | {"spread": self.spread_, "alpha": np.array(self.alpha_)}
 
     def _from_arrays(self, arrays: dict[str, np.ndarray]) -> None:
         super()._from_arrays(arrays)
