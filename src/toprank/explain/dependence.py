@@ -114,10 +114,6 @@ def partial_dependence(
     random_state : int, numpy.random.Generator or None, default=0
         Seed of that draw.
 
-    Returns
-    -------
-    Dependence
-
     Notes
     -----
     `model.dependence(X, features)` of a fitted ranker takes a table as it is.

@@ -22,7 +22,7 @@ from toprank.data.encoding import original_values
 from toprank.data.frames import backend_of, make_frame
 from toprank.data.shared_table import SharedTable
 from toprank.explain.dependence import Dependence, partial_dependence
-from toprank.explain.reasons import Reason
+from toprank.explain.reasons import Reason, strongest
 from toprank.explain.values import Originals
 from toprank.export import main_columns
 from toprank.files.model_file import with_prefix, without_prefix
@@ -360,10 +360,7 @@ class Ranker(ClassifierMixin, TableReader):
         max_rows : int, default 500
             Most rows to average over, drawn at random with a fixed seed.
 
-        Returns
-        -------
-        Dependence
-            `toprank.plots.DependenceDisplay` draws it.
+        `toprank.plots.DependenceDisplay` draws the result.
 
         Examples
         --------
@@ -393,9 +390,13 @@ class Ranker(ClassifierMixin, TableReader):
         """Number of alerts that the budget allows in a table of so many rows."""
         return alerts_of_budget(self.budget_, self.cutoff_, self.n_cases_, n_rows)
 
-    @abstractmethod
     def _reasons(self, matrix: np.ndarray, n_reasons: int, originals: Originals, gain: Any) -> list[list[Reason]]:
-        """Return the reasons of each encoded row; `originals` and `gain` as in `toprank.explain.reasons`."""
+        """Return the reasons of each encoded row; `originals` and `gain` as in `toprank.explain.reasons`.
+
+        Those of what its values contribute; a ranker without `_contributions` needs its own.
+        """
+        found: Any = self._contributions(matrix)
+        return strongest(found, self.columns_, matrix, n_reasons, originals, gain)
 
     def _contributions(self, matrix: np.ndarray) -> np.ndarray | None:
         """Return what each value adds to its row's log-odds or score, float64 (n, n_features); None if unknown."""

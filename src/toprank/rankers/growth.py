@@ -47,6 +47,7 @@ the calls, and one tree at a time stays in the cache."""
 
 DEPTH = [Interval(Integral, 1, None, closed="left"), None]
 CV: list[Any] = ["cv_object", Options(int, {0})]
+FOLD_CONSTRAINTS: dict[str, list[Any]] = {"cv": CV, "random_state": ["random_state"]}
 CCP_ALPHA = [Interval(Real, 0, None, closed="left"), Options(str, {"cv"})]
 
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
 from numbers import Integral, Real
-from typing import Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
@@ -22,11 +22,14 @@ from toprank.files.model_file import without_prefix
 from toprank.metrics import average_precision, precision_at_k
 from toprank.rankers.additive_ranker import COVER_ROWS, AdditiveRanker
 from toprank.rankers.base import RANKER_CONSTRAINTS, Ranker
-from toprank.rankers.growth import CV
+from toprank.rankers.growth import FOLD_CONSTRAINTS
 from toprank.rankers.progress import progress
 from toprank.rankers.unseen import Fold, HeldOut, Unseen, by_folds, held_out_folds
-from toprank.tree.additive import AdditiveTrees
 from toprank.words.counts import plural
+
+if TYPE_CHECKING:
+    from toprank.rankers.boosting.rankboost import Stumps
+    from toprank.rankers.boosting.rounds import Rounds
 
 Result = TypeVar("Result")
 
@@ -41,30 +44,11 @@ BOOSTED_CONSTRAINTS: dict[str, list[Any]] = {
     "n_estimators": [Interval(Integral, 1, None, closed="left")],
     "learning_rate": [Interval(Real, 0, None, closed="neither")],
     "early_stopping_rounds": [Interval(Integral, 1, None, closed="left"), None],
-    "cv": CV,
+    **FOLD_CONSTRAINTS,
     "on_interrupt": [StrOptions({"raise", "keep"})],
-    "random_state": ["random_state"],
     "verbose": ["verbose"],
 }
 """scikit-learn's checks of the parameters that all boosters share."""
-
-
-class Growing(Protocol):
-    """Trees that grow round by round, and held-out rows that they score."""
-
-    @property
-    def n_rounds(self) -> int:
-        """Number of trees so far."""
-
-    def step(self) -> None:
-        """Grow one more tree."""
-
-    @property
-    def other_score(self) -> np.ndarray:
-        """Scores of the held-out rows so far, float64."""
-
-    def trees(self) -> AdditiveTrees:
-        """The trees so far."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -102,7 +86,7 @@ class BoostedRanker(AdditiveRanker):
     @abstractmethod
     def _start(
         self, data: Any, rows: np.ndarray, weight: np.ndarray, threads: Threads, others: np.ndarray | None = None
-    ) -> Growing:
+    ) -> Rounds | Stumps:
         """Trees to grow on some rows of the table, all with weight; `others` are rows to score after every round.
 
         `weight` is that of all rows, float64.
@@ -270,7 +254,7 @@ class FoldRun:
     `share` is that of the cases that can be checked; None: as many as there are positives.
     """
 
-    def __init__(self, data: Cases, fold: Fold, growing: Growing, share: float | None = None):
+    def __init__(self, data: Cases, fold: Fold, growing: Rounds | Stumps, share: float | None = None):
         self.data, self.fold, self.growing, self._share = data, fold, growing, share
         self.precision: list[float] = []
         self.precision_at_k: list[float] = []

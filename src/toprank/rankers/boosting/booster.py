@@ -142,9 +142,9 @@ def feature_types(data: Cases) -> list[str]:
     return ["c" if is_category and not column.is_ordered else "q" for is_category, column in kinds]
 
 
-def rows_of(data: Cases, rows: np.ndarray, weight: np.ndarray) -> Rows:
-    """Some rows of a table; `weight` is that of all rows."""
-    return Rows(data.X[rows], data.is_positive[rows], weight[rows], feature_types(data))
+def rows_of(data: Cases, rows: np.ndarray, weight: np.ndarray, margin: np.ndarray | None = None) -> Rows:
+    """Some rows of a table; `weight` is that of all rows, `margin` that of these."""
+    return Rows(data.X[rows], data.is_positive[rows], weight[rows], feature_types(data), margin=margin)
 
 
 def check_device(device: str) -> None:

@@ -155,7 +155,7 @@ class Stump:
 
 
 class Stumps:
-    """Weak rankings, chosen one by one on some rows of a table; see `Growing`.
+    """Weak rankings, chosen one by one on some rows of a table, as `Rounds` grow trees.
 
     Scores are sums in single precision, as those of the trees are.
     """

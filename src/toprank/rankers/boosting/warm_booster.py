@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -69,10 +68,9 @@ class WarmBooster(Booster):
         if self._fits is None:
             return super()._start(data, rows, weight, threads, others)
         start, margin = self._fits.start(rows, weight)
-        known = replace(rows_of(data, rows, weight), margin=margin)
-        held_out = None
+        known, held_out = rows_of(data, rows, weight, margin), None
         if others is not None:
-            held_out = replace(rows_of(data, others, weight), margin=start.margin(data.X[others], threads))
+            held_out = rows_of(data, others, weight, start.margin(data.X[others], threads))
         growing = self._rounds(known, self._settings(), held_out, RowSums(threads))
         growing.start = start
         return growing

@@ -12,7 +12,7 @@ from toprank.data.binned_cases import BinnedCases
 from toprank.files.model_file import with_prefix, without_prefix
 from toprank.rankers.cost.labelled_tree import BALANCED, LABELLED_CONSTRAINTS, LabelledTree
 from toprank.rankers.greedy.monotone import MONOTONIC_CST, bounded_rates, directions_of_tree
-from toprank.rankers.growth import CCP_ALPHA, CV, DEPTH
+from toprank.rankers.growth import CCP_ALPHA, DEPTH, FOLD_CONSTRAINTS
 from toprank.rankers.meta.pruning import best_penalty, checked_penalties, penalties_to_try
 from toprank.rankers.unseen import held_out_folds, pruning_folds
 from toprank.tree.meta.prune import SMALLEST_PENALTY, link_penalties, prune_tree
@@ -41,9 +41,8 @@ class CostTree(LabelledTree):
     ccp_alpha : float or "cv", default "cv"
         Penalty per leaf, in the unit of `fp_cost` and `fn_cost`; leaves that save less are pruned. 0 prunes nothing.
         "cv" chooses the penalty with the lowest cross-validated cost; ties go to the largest.
-    cv : int, splitter or iterable of splits, default 5
-        Folds for the hit rates of new cases and for ccp_alpha="cv"; an int means stratified folds. 0: training rates
-        only, and ccp_alpha="cv" uses 5 folds.
+    cv
+        As in `MetaAP`.
     leaf_score
         As in `TAOTree`.
     min_samples_leaf : int, default 1
@@ -69,10 +68,8 @@ class CostTree(LabelledTree):
         all cases (NaN if there are too few rows for folds).
     objective_ : float
         fp_cost_ * n_fp_ + fn_cost * n_fn_ + ccp_alpha_ * n_leaves_.
-    n_fp_, n_fn_ : float
-        False positives and false negatives among the training cases.
-    fp_cost_ : float
-        The cost of a false positive used.
+    n_fp_, n_fn_, fp_cost_
+        As in `TAOTree`.
 
     References
     ----------
@@ -95,8 +92,7 @@ class CostTree(LabelledTree):
         "max_depth": DEPTH,
         "monotonic_cst": MONOTONIC_CST,
         "ccp_alpha": CCP_ALPHA,
-        "cv": CV,
-        "random_state": ["random_state"],
+        **FOLD_CONSTRAINTS,
     }
 
     max_depth: int | None = None

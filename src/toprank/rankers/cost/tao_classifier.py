@@ -61,8 +61,6 @@ class TAOClassifier(Alternating, ClassTree):
         Class of each leaf of `tree_` as a position in `classes_`, -1 at inner nodes.
     class_counts_ : float64 array of shape (n_nodes, K)
         Training weight of each class that reached each node.
-    columns_ : list of Column
-        Names and categories of the columns.
     costs_ : float64 array of shape (K, K)
     objective_, objective_path_, n_iter_
         As in `TAOTree`.
@@ -108,15 +106,9 @@ class TAOClassifier(Alternating, ClassTree):
     # --- fitting ------------------------------------------------------------------------------------------------
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
-        """Fit to past cases.
+        """Fit to past cases: X as in the rankers, y with two or more classes, and weights of the rows.
 
-        Parameters
-        ----------
-        X : array or data frame of shape (n, n_features)
-            numpy, pandas, polars or pyarrow; categories and missing values as they are.
-        y : array of shape (n,)
-        sample_weight : array of shape (n,), optional
-            Non-negative weights. Weight 2 is the row twice, weight 0 leaves it out.
+        Weight 2 is the row twice, weight 0 leaves it out.
         """
         with self._fitting():
             self._check_random_depth()

@@ -41,7 +41,7 @@ from toprank.rankers.curve.path import (
 )
 from toprank.rankers.curve.selection import ROUNDING, Selection
 from toprank.rankers.curve.threshold_moves import DensePath, Place, ThresholdMoves
-from toprank.rankers.growth import CV
+from toprank.rankers.growth import FOLD_CONSTRAINTS
 from toprank.rankers.progress import progress
 from toprank.rankers.unseen import Unseen, has_folds, held_out_folds, pruning_folds
 from toprank.tree.structure import Tree
@@ -227,8 +227,7 @@ class CostOptimalCurve(CurveRanker):
         "path_max_iter": [Interval(Integral, 1, None, closed="left")],
         "depths": ["array-like", None],
         "alphas": ["array-like", None],
-        "cv": CV,
-        "random_state": ["random_state"],
+        **FOLD_CONSTRAINTS,
         "verbose": ["verbose"],
     }
 
@@ -355,10 +354,7 @@ class CostOptimalCurve(CurveRanker):
     def diff(self, before: int | Selection, after: int | Selection) -> Any:
         """Return which rules for positives are added, dropped, changed or kept between two points; a frame as in fit.
 
-        Parameters
-        ----------
-        before, after : int or Selection
-            Positions in `path_`, or results of `select`.
+        The points are positions in `path_`, or results of `select`.
         """
         one, other = self._point(before), self._point(after)
         return make_frame(changes_table(leaf_rule_changes(one.tree, other.tree)), self._backend)

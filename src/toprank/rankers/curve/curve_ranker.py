@@ -310,12 +310,7 @@ class CurveRanker(Ensemble):
         """Return a copy of the curve that keeps a choice, in model files too; this curve does not change.
 
         The copy predicts what the chosen point does, `rules`, `to_text` and displays show that point, and
-        `toprank topk --chosen` lists its alerts.
-
-        Parameters
-        ----------
-        selection : Selection or None
-            Result of `select` of this curve; None: no choice.
+        `toprank topk --chosen` lists its alerts. `selection` is a result of `select` of this curve; None: no choice.
         """
         check_is_fitted(self)
         if selection is not None and not self._has_selected(selection):
@@ -339,12 +334,8 @@ class CurveRanker(Ensemble):
         """Return a copy of the curve with another budget, in model files too; this curve does not change.
 
         `top_k` of the copy lists as many cases. The cutoff of `predict` lies at one of the scores that are kept for the
-        hit rates, so it flags about as many training cases, not exactly those of a new fit.
-
-        Parameters
-        ----------
-        budget : int or float
-            Number of cases, or a share of them.
+        hit rates, so it flags about as many training cases, not exactly those of a new fit. The budget is a number of
+        cases, or a share of them.
         """
         check_is_fitted(self)
         k, rates = cases_of_budget(budget, self.n_cases_, self.n_positives_), self.rates_

@@ -71,8 +71,12 @@ class Ensemble(BinnedRanker):
     def feature_importances_(self) -> np.ndarray:
         """Mean over the trees of each column's share of the gain, float64 (n_features,); sums to 1."""
         check_is_fitted(self)
-        shares = np.sum([gain_importance(tree) for tree in self.trees_], axis=0)
+        shares = self._tree_shares().sum(axis=0)
         return shares / shares.sum() if shares.any() else shares  # a tree without conditions does not count
+
+    def _tree_shares(self) -> np.ndarray:
+        """Return the share of each column in the gain of each tree, float64 (n_trees, n_features)."""
+        return np.array([gain_importance(tree) for tree in self.trees_])
 
     @property
     def n_leaves_(self) -> int:

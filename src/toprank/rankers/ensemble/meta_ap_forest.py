@@ -111,14 +111,9 @@ class MetaAPForest(Forest):
     def paper(cls, depth: int, **parameters: Any) -> Self:
         """MetaAPForest as published: 100 trees grown as in `MetaAP.paper`, on bootstrap samples as large as the table.
 
-        Every condition may use any column, and the score is the mean of the trees' scores.
-
-        Parameters
-        ----------
-        depth : int
-            Levels of the meta-trees, and depth of the inner trees.
-        **parameters
-            Parameters of `MetaAPForest` that replace the published ones. `splitter="hist"` is faster on long tables.
+        Every condition may use any column, and the score is the mean of the trees' scores. `depth` is that of the
+        meta-trees and of the inner trees; `parameters` replace published ones: `splitter="hist"` is faster on long
+        tables.
 
         Examples
         --------

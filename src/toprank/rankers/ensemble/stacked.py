@@ -27,7 +27,7 @@ from toprank.explain.values import Originals
 from toprank.files.head import check_cutoff
 from toprank.files.model_file import numbered_parts, with_prefix
 from toprank.rankers.base import RANKER_CONSTRAINTS, Ranker
-from toprank.rankers.growth import CV
+from toprank.rankers.growth import FOLD_CONSTRAINTS
 from toprank.rankers.log_odds import LogOddsMap, fit_log_odds_map, fit_logistic
 from toprank.rankers.progress import progress
 from toprank.rankers.unseen import Fold, HeldOut, Unseen, by_folds, has_both, held_out_folds
@@ -172,11 +172,8 @@ class StackedRanker(Ranker):
         Folds of the stack. 0: equal weights, and training rates only.
     budget : int, float or None
         Cases (int) or share of cases (float) that `predict` flags; None = as many as training positives.
-    pos_label : label of the positive class, default that of a usual pair, such as yes of yes/no, else the larger
-    categorical_features, keep_columns : list or None
+    pos_label, categorical_features, keep_columns, n_jobs
         As in `MetaAP`; they hold for all members.
-    n_jobs : int or None
-        Threads; the results do not depend on it.
     random_state : int, RandomState or None
         Seed of the folds, fixed for None, and of members without a seed of their own.
     verbose : int, default 0
@@ -211,8 +208,7 @@ class StackedRanker(Ranker):
     _parameter_constraints = {
         **RANKER_CONSTRAINTS,
         "rankers": [list, tuple, None],
-        "cv": CV,
-        "random_state": ["random_state"],
+        **FOLD_CONSTRAINTS,
         "verbose": ["verbose"],
     }
 

@@ -14,10 +14,10 @@ from toprank._compat import Interval, StrOptions
 from toprank._core.threads import Threads, resolve_n_jobs
 from toprank.data.binned_cases import BinnedCases
 from toprank.errors import InputError
-from toprank.explain import count_paths, gain_importance
+from toprank.explain import count_paths
 from toprank.rankers.ensemble.ensemble import PATH_ROWS, Ensemble, negatives_above
 from toprank.rankers.ensemble.pairs import PLACE, STEP_UNIT, PairRule, PairWeights, best_step, discordant_pairs
-from toprank.rankers.growth import CV, DEPTH, GROWTH_CONSTRAINTS, GrowthSettings, grow_meta
+from toprank.rankers.growth import DEPTH, FOLD_CONSTRAINTS, GROWTH_CONSTRAINTS, GrowthSettings, grow_meta
 from toprank.rankers.meta.ordering import finish_meta
 from toprank.rankers.progress import progress
 from toprank.tree.meta.objectives import ROC_AREA
@@ -103,6 +103,7 @@ class TreeRankBoost(Ensemble):
     output_ : {"pairs", "additive"}
         What cases score.
     feature_importances_ : float64 array of shape (n_features,)
+        Share of each column in the gain, weighted by the trees' steps.
 
     References
     ----------
@@ -130,8 +131,7 @@ class TreeRankBoost(Ensemble):
         "learning_rate": [Interval(Real, 0, 1, closed="right")],
         "output": [StrOptions({"auto", "pairs", "additive"})],
         "leaf_order": [StrOptions({"rate", "meta", "training"})],
-        "cv": CV,
-        "random_state": ["random_state"],
+        **FOLD_CONSTRAINTS,
         "verbose": ["verbose"],
     }
 
@@ -258,13 +258,8 @@ class TreeRankBoost(Ensemble):
 
     # --- reading and files --------------------------------------------------------------------------------------
 
-    @property
-    def feature_importances_(self) -> np.ndarray:
-        """Share of each column in the gain, weighted by the trees' steps, float64 (n_features,); sums to 1."""
-        check_is_fitted(self)
-        shares = np.array([gain_importance(tree) for tree in self.trees_]) * self.weights_[:, None]
-        total = shares.sum(axis=0)
-        return total / total.sum() if total.any() else total
+    def _tree_shares(self) -> np.ndarray:
+        return super()._tree_shares() * self.weights_[:, None]
 
     def _figures(self) -> dict[str, Any]:
         return super()._figures() | {"criterion": float(self.criterion_[-1]), "output": self.output_}

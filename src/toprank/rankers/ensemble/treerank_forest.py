@@ -68,14 +68,14 @@ class TreeRankForest(Forest):
 
     Attributes
     ----------
-    trees_ : list of Tree
     oob_decision_function_ : float64 array of shape (n,)
         Score by the trees that did not see the row; NaN if all did, as with bootstrap=False.
     oob_score_ : float
         Area under the ROC curve of these scores; NaN if a class has none.
     oob_average_precision_ : float
         Their average precision.
-    feature_importances_ : float64 array of shape (n_features,)
+    trees_, feature_importances_
+        As in `MetaAPForest`.
 
     References
     ----------

@@ -17,7 +17,7 @@ from toprank.data.binned_cases import BinnedCases
 from toprank.errors import InputError
 from toprank.files.model_file import with_prefix, without_prefix
 from toprank.rankers.greedy.monotone import MONOTONIC_CST, bounded_rates, directions_of_tree
-from toprank.rankers.growth import CV, DEPTH, GROWTH_CONSTRAINTS, GrowthSettings, grow_tree
+from toprank.rankers.growth import DEPTH, FOLD_CONSTRAINTS, GROWTH_CONSTRAINTS, GrowthSettings, grow_tree
 from toprank.rankers.leaf_rates import finish_tree, node_rates, order_by_rate
 from toprank.rankers.tree_ranker import TreeRanker
 from toprank.tree.meta.stages import Stages, node_depths, truncated_tree
@@ -91,8 +91,7 @@ class RankingTree(TreeRanker):
         "distance": [StrOptions({"scaled", "raw"})],
         "vote_decay": [Interval(Real, 0, 1, closed="both")],
         "max_depth": DEPTH,
-        "cv": CV,
-        "random_state": ["random_state"],
+        **FOLD_CONSTRAINTS,
         "monotonic_cst": MONOTONIC_CST,
     }
 

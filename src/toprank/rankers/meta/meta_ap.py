@@ -16,8 +16,8 @@ from toprank.errors import InputError
 from toprank.metrics import average_precision
 from toprank.rankers.growth import (
     CCP_ALPHA,
-    CV,
     DEPTH,
+    FOLD_CONSTRAINTS,
     GROWTH_CONSTRAINTS,
     PUBLISHED_CATEGORIES,
     GrowthSettings,
@@ -144,8 +144,7 @@ class MetaAP(MetaRanker):
         "logistic_C": [Interval(Real, 0, None, closed="neither")],
         "ccp_alpha": CCP_ALPHA,
         "stop_at_ap_loss": ["boolean"],
-        "cv": CV,
-        "random_state": ["random_state"],
+        **FOLD_CONSTRAINTS,
     }
 
     max_depth: int | None = 4

@@ -19,6 +19,7 @@ from toprank.tree.flatten import part_of_tree
 from toprank.tree.meta.meta_tree import MetaTree
 from toprank.tree.scoring import TIES
 from toprank.tree.structure import Tree, parents_of
+from toprank.words.counts import plural
 
 MAX_WEIGHT = 2**53
 """Integer weights are exact in float64 up to this."""
@@ -207,9 +208,8 @@ class NodeClassifier:
         return f"node {self.node}: the better half is what this classifier predicts as {side}\n{self.rule.model!r}"
 
     def __repr__(self) -> str:
-        by = type(self.rule.model).__name__ if isinstance(self.rule, ClassifierRule) else self._size_in_words()
+        if isinstance(self.rule, ClassifierRule):
+            by = type(self.rule.model).__name__
+        else:
+            by = plural(int((~self.rule.is_leaf).sum()), "condition")
         return f"<NodeClassifier of node {self.node}, {by}, alpha {self.alpha:.4g}, beta {self.beta:.4g}>"
-
-    def _size_in_words(self) -> str:
-        n = int((~self.rule.is_leaf).sum())
-        return "1 condition" if n == 1 else f"{n:,} conditions"

@@ -51,9 +51,8 @@ class KNN(NeighbourRanker):
         - "krnn": k rare-class nearest neighbours, see the notes.
     metric, scaling, category_distance, algorithm, cv, budget, pos_label, categorical_features, keep_columns
         See `GammaKNN`. "krnn" counts all cases within a distance, which is always brute force.
-    random_state : int, RandomState or None
-        Seed of folds and of the approximate search, fixed for None.
-    n_jobs : int or None
+    random_state, n_jobs
+        See `GammaKNN`.
 
     Attributes
     ----------

@@ -260,12 +260,6 @@ class KnownCases:
             return real, np.full(real.shape, np.inf), negative
         return real, self.synthetic.points.nearest(image, votes.positives, threads).distance, negative
 
-    def nearest(self, points: np.ndarray, k: int, threads: Threads) -> tuple[Neighbours, Neighbours]:
-        """Return the k nearest positives and the k nearest negatives of each point."""
-        image = mapped(points, self.components)
-        positives = self.positives.points.nearest(image, min(k, len(self.positives)), threads)
-        return positives, self.negatives.points.nearest(points, min(k, len(self.negatives)), threads)
-
 
 def most_neighbours(n_cases: Iterable[float]) -> float:
     """Return the largest k that is of use with so many cases of each class.

@@ -90,12 +90,8 @@ class MLFP(TransformerMixin, NeighbourRanker):
     tol : float, default 1e-3
         The solver stops when the objective is proved to be within this share of its first value of the minimum.
     max_iter : int, default 500
-    scaling : {"standard", "minmax"} or None, default "standard"
-        How numbers are scaled: to mean 0 and deviation 1, to [-1, 1], or not at all.
-    category_distance : float, default 2.0
-        Distance of two different categories. Missing values: see `toprank.rankers.neighbours.space`.
-    algorithm : {"auto", "kd_tree", "brute", "gpu", "approximate"}, default "auto"
-        How neighbours are searched when cases are scored; see `GammaKNN`. Triplets are always exact.
+    scaling, category_distance, algorithm
+        As in `GammaKNN`, but by default numbers have mean 0 and deviation 1. Triplets are always exact.
     cv : int, splitter, iterable of splits or None, default 5
         Folds that give the hit rates of new cases: each learns its own metric. None is 5 folds; 0 none: then rates are
         those of the training cases, each scored without itself, by a metric that has seen it.
@@ -281,7 +277,7 @@ class MLFP(TransformerMixin, NeighbourRanker):
             raise InputError(f"MLFP.bound: delta must be a probability between 0 and 1, got {delta!r}. Hint: use 0.05.")
         sides = (self._known.positives, self._known.negatives)
         points = np.concatenate([side.places for side in sides])
-        weight = np.concatenate([np.ones(len(side)) if side.weight is None else side.weight for side in sides])
+        weight = np.concatenate([side.weights for side in sides])
         is_positive = np.arange(len(points)) < len(sides[0])
         points, is_positive, weight = distinct_cases(points, is_positive, weight)
         m = float(weight.sum())

@@ -27,7 +27,7 @@ from toprank.metrics import BeforeAfter
 from toprank.metrics.checks import is_int, is_real
 from toprank.rankers.base import RANKER_CONSTRAINTS, Ranker
 from toprank.rankers.greedy.monotone import MONOTONIC_CST, read_directions
-from toprank.rankers.growth import CV
+from toprank.rankers.growth import FOLD_CONSTRAINTS
 from toprank.rankers.points.card import Card
 from toprank.rankers.points.card_text import FULL_TEXT, points_text
 from toprank.rankers.points.flags import TOP, Change, Flag, Flags, joined, refitted, written_conditions
@@ -95,12 +95,8 @@ class RedFlags(Ranker):
         1: the score must not fall as the column rises; -1: must not rise. Only numbers.
     cv : int, splitter, list of splits or None, default 5
         Folds of the whole procedure that hit rates of new cases come from; 0 turns them off.
-    budget : int, float or None
-        Cases that can be checked, as a count or a share: `predict` flags these.
-    pos_label, categorical_features, keep_columns
+    budget, pos_label, categorical_features, keep_columns, n_jobs
         As in `MetaAP`.
-    n_jobs : int or None
-        Threads; the model is the same for any number.
     random_state : int, RandomState or None
         Seed of folds and of the test against luck; None means 0.
     verbose : int, default 0
@@ -135,8 +131,7 @@ class RedFlags(Ranker):
         "points": [Interval(Integral, 1, None, closed="left"), None],
         "teacher": [StrOptions({"auto"}), HasMethods(["fit", "predict_proba"]), None],
         "monotonic_cst": MONOTONIC_CST,
-        "cv": CV,
-        "random_state": ["random_state"],
+        **FOLD_CONSTRAINTS,
         "verbose": ["verbose"],
     }
 
