@@ -67,7 +67,7 @@ def test_a_leaf_without_counted_rows_still_has_a_rule(case):
 @given(grown_cases())
 def test_paths_survive_a_file(case):
     counts = count_paths(case.tree, case.X, case.weight)
-    assert PathCounts.from_arrays(counts.to_arrays(), case.tree) == counts
+    np.testing.assert_equal(PathCounts.from_arrays(counts.to_arrays(), case.tree).to_arrays(), counts.to_arrays())
 
 
 @pytest.mark.parametrize(
@@ -100,13 +100,15 @@ def test_small_leaves_are_followed_in_large_tables():
     X[7] = [0.9, 0, 2e6, 1.0]
     counts = count_paths(shared_tree(), X, max_rows=60)
     assert counts.leaf.tolist() == [0, 2]
-    assert counts == count_paths(shared_tree(), X, np.ones(5000), max_rows=60)
+    again = count_paths(shared_tree(), X, np.ones(5000), max_rows=60)
+    np.testing.assert_equal(again.to_arrays(), counts.to_arrays())
 
 
 def test_rows_of_no_weight_do_not_count():
     X, weight = audit_rows(), np.ones(500)
     weight[100:] = 0
-    assert count_paths(shared_tree(), X, weight) == count_paths(shared_tree(), X[:100])
+    some, few = count_paths(shared_tree(), X, weight), count_paths(shared_tree(), X[:100])
+    np.testing.assert_equal(some.to_arrays(), few.to_arrays())
 
 
 def test_all_cases():

@@ -71,19 +71,11 @@ class PartitionedTable(Table):
 
     Of columns that are not numbers, workers send each distinct value and how often it occurs. Of numbers, they send
     the first rows, and all values of the few columns that look constant or like an identifier there.
-
-    Attributes
-    ----------
-    parts : Partitions
-        Frames of pandas, or arrays.
-    n_rows : int
-    first : Table
-        The first rows.
     """
 
-    parts: Partitions = field(kw_only=True)
+    parts: Partitions = field(kw_only=True)  # frames of pandas, or arrays
     n_rows: int = field(kw_only=True)
-    first: Table = field(kw_only=True)
+    first: Table = field(kw_only=True)  # the first rows
 
     @classmethod
     def from_parts(cls, parts: Partitions, sizes: Sequence[int]) -> tuple[PartitionedTable, Any]:
@@ -92,7 +84,7 @@ class PartitionedTable(Table):
         for size in sizes:
             here.append(min(wanted, size))
             wanted -= here[-1]
-        heads = parts.of(first_rows, here)
+        heads = parts.of(lambda block, n: block[:n] if isinstance(block, np.ndarray) else block.iloc[:n], here)
         X = _concatenated(heads)
         first = read_table(X)
         table = cls(first.names, first.frame, None if first.array is None else first.array[:0], parts=parts,
@@ -108,16 +100,16 @@ class PartitionedTable(Table):
 
     def numbers(self, i: int) -> np.ndarray:
         """Column i, sent by all workers."""
-        return np.concatenate(self.parts.of(numbers_of_part, position=i))
+        return np.concatenate(self.parts.of(lambda block: read_table(block).numbers(i)))
 
     def series(self, i: int) -> nw.Series:
         """Column i of a frame, sent by all workers."""
-        whole = _concatenated(self.parts.of(column_of_part, position=i))
+        whole = _concatenated(self.parts.of(lambda block: block.iloc[:, [i]]))
         return nw.from_native(whole, eager_only=True).get_column(self._keys[i])
 
     def cells(self, i: int) -> list[Any]:
         """Column i as Python values, sent by all workers."""
-        return [cell for part in self.parts.of(cells_of_part, position=i) for cell in part]
+        return [cell for part in self.parts.of(lambda block: read_table(block).cells(i)) for cell in part]
 
     def coded(self, i: int) -> Coded:
         """Column i with equal values side by side: where they stand in the table plays no role."""
@@ -147,26 +139,6 @@ def _concatenated(heads: list[Any]) -> Any:
     from dask.dataframe.dispatch import concat
 
     return concat([head for head in heads if len(head)] or heads[:1])
-
-
-def first_rows(block: Any, n_rows: int) -> Any:
-    """The first rows of a partition."""
-    return block[:n_rows] if isinstance(block, np.ndarray) else block.iloc[:n_rows]
-
-
-def numbers_of_part(block: Any, position: int) -> np.ndarray:
-    """A column stored as numbers."""
-    return read_table(block).numbers(position)
-
-
-def cells_of_part(block: Any, position: int) -> list[Any]:
-    """A column as Python values."""
-    return read_table(block).cells(position)
-
-
-def column_of_part(block: Any, position: int) -> Any:
-    """A frame of one column."""
-    return block.iloc[:, [position]]
 
 
 def distinct_of_part(block: Any, position: int) -> tuple[list[Any], list[int], int]:
@@ -202,16 +174,6 @@ def encode_part(block: Any, is_positive: np.ndarray, weight: np.ndarray | None, 
     return Part(X, is_positive, weight)
 
 
-def missing_in(part: Part) -> np.ndarray:
-    """Which columns have missing values, bool (n_features,)."""
-    return np.isnan(part.X).any(axis=0)
-
-
-def rows_of_part(part: Part, rows: np.ndarray) -> np.ndarray:
-    """Some rows of a partition, encoded."""
-    return np.asarray(part.X[rows])
-
-
 class SomeRows:
     """The matrix of a table, of that shape, of which only some rows are here; asking for others is an error."""
 
@@ -232,12 +194,7 @@ class SomeRows:
 class PartitionedCases(Cases):
     """Cases whose rows are on workers; outcomes, weights and a sample of the rows are here.
 
-    Attributes
-    ----------
-    parts : Partitions
-        A `Part` each.
-    sizes : int array of shape (n_parts,)
-        Number of rows of each.
+    `parts` has a `Part` each, `sizes` the number of rows of each.
     """
 
     def __init__(
@@ -253,7 +210,7 @@ class PartitionedCases(Cases):
         ends = np.cumsum(self.sizes)
         inside = [rows[(rows >= end - size) & (rows < end)] - (end - size)
                   for end, size in zip(ends, self.sizes, strict=True)]  # fmt: skip
-        values = np.concatenate(self.parts.of(rows_of_part, inside))
+        values = np.concatenate(self.parts.of(lambda part, some: np.asarray(part.X[some]), inside))
         n_rows = len(self.is_positive)
         self.X = values if len(rows) == n_rows else SomeRows(n_rows, rows, values)  # type: ignore[assignment]
 

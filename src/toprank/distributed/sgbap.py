@@ -11,10 +11,8 @@ from toprank._core.threads import Threads, resolve_n_jobs
 from toprank.data.cases import FINGERPRINT_ROWS, Cases, sample_cases
 from toprank.data.column_roles import learn_columns
 from toprank.data.encoding import encode
-from toprank.data.frames import backend_of
 from toprank.data.table import Table
 from toprank.distributed.partitions import (
-    Part,
     PartitionedCases,
     PartitionedTable,
     Partitions,
@@ -24,7 +22,6 @@ from toprank.distributed.partitions import (
     encode_part,
     import_dask,
     is_dask,
-    missing_in,
     sending_much,
     size_of,
 )
@@ -39,7 +36,6 @@ from toprank.rankers.boosting.sgbap import SGBAP as LocalSGBAP
 from toprank.rankers.progress import progress
 from toprank.rankers.unseen import FOLD_ROWS, has_folds
 from toprank.rankers.validation import positives_of
-from toprank.tree.additive import AdditiveTrees
 from toprank.tree.bin_mapper import sample_rows
 from toprank.tree.columns import USUAL_ROWS, with_usual
 
@@ -83,10 +79,6 @@ class SGBAP(LocalSGBAP):
         client : dask.distributed.Client, optional
             The cluster; None = the current client.
 
-        Returns
-        -------
-        self
-
         Raises RuntimeError if a worker leaves the cluster while trees are grown.
         """
         import_dask()
@@ -116,7 +108,6 @@ class SGBAP(LocalSGBAP):
                              "Hint: did a filter drop them all?")  # fmt: skip
         table, head = PartitionedTable.from_parts(raw, sizes.tolist())
         self._read(head, reset=True)
-        self._backend = backend_of(head)
         is_positive, weight = self._read_labels(y, sample_weight, len(table))
         self._check_cases(weight)
         self.columns_, self.left_out_ = learn_columns(table, self.categorical_features, self.keep_columns)
@@ -127,7 +118,7 @@ class SGBAP(LocalSGBAP):
         reader = self._unfitted_copy()
         with sending_much():
             parts = raw.map(encode_part, np.split(is_positive, ends), weights, reader=reader)
-        has_missing = np.any(parts.of(missing_in), axis=0)
+        has_missing = np.any(parts.of(lambda part: np.isnan(part.X).any(axis=0)), axis=0)
         columns = [replace(c, has_missing=bool(m)) for c, m in zip(self.columns_, has_missing, strict=True)]
         return PartitionedCases(parts, sizes, is_positive, weight, columns)
 
@@ -168,7 +159,7 @@ class SGBAP(LocalSGBAP):
 
     def _score_training_rows(self, data: Any, threads: Threads) -> tuple[slice | np.ndarray, np.ndarray]:
         trees = data.parts.client.scatter(self.trees_, hash=False)
-        score = np.concatenate(data.parts.of(score_part, trees=trees))
+        score = np.concatenate(data.parts.of(lambda part, trees: trees.decision_function(part.X), trees=trees))
         rows = slice(None) if len(score) <= self._cutoff_rows else data.sample(self._cutoff_rows)
         return rows, score[rows]
 
@@ -226,11 +217,6 @@ class SGBAP(LocalSGBAP):
                 "and predict take Dask collections; for the rest pass X.compute(), or the rows with the best scores."
             )
         return super()._read(X, reset)
-
-
-def score_part(part: Part, trees: AdditiveTrees) -> np.ndarray:
-    """Scores of encoded rows."""
-    return trees.decision_function(part.X)
 
 
 def score_block(block: Any, model: LocalSGBAP, method: str, width: tuple[int, ...], dtype: Any) -> np.ndarray:

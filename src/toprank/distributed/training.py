@@ -219,8 +219,10 @@ class Fit:
             except BaseException:
                 self._on_those_present(stop_fit)
                 raise
-            finally:
-                self._end()
+            finally:  # leave nothing of the fit on the cluster; tasks that still wait for a lost worker give up
+                self._client.cancel(self._futures, force=True)
+                self._futures = []
+                self._on_those_present(end_fit)
 
     def _start(self, task: Task) -> None:
         threads = self._client.nthreads(self._addresses)
@@ -294,12 +296,6 @@ class Fit:
             if set(self._addresses) - set(self._client.nthreads()):
                 return
 
-    def _end(self) -> None:
-        """Leave nothing of the fit on the cluster; tasks that still wait for a lost worker give up."""
-        self._client.cancel(self._futures, force=True)
-        self._futures = []
-        self._on_those_present(end_fit)
-
     def _on_those_present(self, function: Callable[[str], None]) -> None:
         present = self._client.nthreads()
         addresses = [address for address in self._addresses if address in present]
@@ -352,18 +348,13 @@ def reference_rows(data: PartitionedCases, types: list[str], max_bin: int) -> np
     found = []
     for start in range(0, n_features, step):
         columns = slice(start, min(start + step, n_features))
-        pieces = data.parts.map(values_of_part, columns=columns).futures
+        pieces = data.parts.map(lambda part, own: single_precision(part.X[part.kept, own]), own=columns).futures
         found.append(client.submit(cut_values, pieces, types[columns], max_bin, pure=False))
     values = [each for some in client.gather(found) for each in some]
     reference = np.full((max([len(each) for each in values] + [1]), n_features), np.nan, np.float32)
     for f, each in enumerate(values):
         reference[:, f] = np.resize(each, len(reference)) if len(each) else np.nan
     return reference
-
-
-def values_of_part(part: Part, columns: slice) -> np.ndarray:
-    """Some columns of the rows with weight, float32."""
-    return single_precision(part.X[part.kept, columns])
 
 
 def cut_values(pieces: list[np.ndarray], types: list[str], max_bin: int) -> list[np.ndarray]:

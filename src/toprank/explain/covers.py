@@ -72,16 +72,6 @@ class Covers:
     coverage: np.ndarray  # float64 (n_described, 4): of each cover, cut to 1, 2, 3 and 4 conditions per way
     precision: np.ndarray
 
-    def __eq__(self, other: object) -> bool:
-        if not isinstance(other, Covers):
-            return NotImplemented
-        return all(
-            np.array_equal(getattr(self, name), getattr(other, name), equal_nan=DTYPES[name] is np.float64)
-            for name in DTYPES
-        )
-
-    __hash__ = None  # type: ignore[assignment]
-
     def __len__(self) -> int:
         """Number of described leaves."""
         return len(self.coverage)
@@ -147,7 +137,7 @@ class Covers:
     # --- files --------------------------------------------------------------------------------------------------
 
     def to_arrays(self) -> dict[str, np.ndarray]:
-        """Return arrays by name, for a file; `from_arrays` restores an equal object."""
+        """Return arrays by name, for a file; `from_arrays` restores the object."""
         return {name: getattr(self, name) for name in DTYPES}
 
     @classmethod
@@ -290,18 +280,13 @@ class _Search:
         self.tree, self.columns, self.paths = tree, columns, paths
         self.all_rows, self.rows = rows, rows.thinned(tree, SEARCH_ROWS)
         self.log_odds = node_log_odds(tree)
-        self.n_leaves = min(tree.n_leaves, MAX_LEAVES)
-        self.leads_to = self._leads_to()
+        self.n_leaves = n_leaves = min(tree.n_leaves, MAX_LEAVES)
+        own, shown = np.zeros((len(tree), self.n_leaves), bool), np.flatnonzero(tree.is_leaf & (tree.leaf < n_leaves))
+        own[shown, tree.leaf[shown]] = True
+        self.leads_to = passed_up(tree, own)  # which leaf positions can be reached from each node
         self.twin: dict[int, int] = {}
         self.sides: dict[int, np.ndarray] = {}
         self._test_sides()
-
-    def _leads_to(self) -> np.ndarray:
-        """Return which leaf positions can be reached from each node: bool (n_nodes, n_leaves)."""
-        tree, own = self.tree, np.zeros((len(self.tree), self.n_leaves), bool)
-        shown = np.flatnonzero(tree.is_leaf & (tree.leaf < self.n_leaves))
-        own[shown, tree.leaf[shown]] = True
-        return passed_up(tree, own)
 
     def _test_sides(self) -> None:
         """Find the rows on each side of each condition; equal conditions are merged."""

@@ -114,10 +114,6 @@ def partial_dependence(
     random_state : int, numpy.random.Generator or None, default=0
         Seed of that draw.
 
-    Returns
-    -------
-    Dependence
-
     Notes
     -----
     `model.dependence(X, features)` of a fitted ranker takes a table as it is.
@@ -138,7 +134,13 @@ def partial_dependence(
     >>> result.values, result.mean.tolist(), result.share.round(2).tolist()
     ((('retail', 'catering'),), [2.0, 12.0], [0.33, 0.67])
     """
-    matrix = _check_matrix(matrix, columns)
+    matrix = np.asarray(matrix)
+    if matrix.ndim != 2 or matrix.dtype.kind != "f" or matrix.shape[1] != len(columns) or len(matrix) == 0:
+        raise InputError(
+            f"'matrix' of partial_dependence must hold encoded rows, floats with {len(columns)} columns. Got shape "
+            f"{matrix.shape} of {matrix.dtype} instead. Hint: categories are codes, NaN is missing; "
+            "model.dependence(X, features) encodes a table by itself."
+        )
     n_values = check_count(n_values, "n_values", low=2, caller="partial_dependence")
     max_rows = check_count(max_rows, "max_rows", caller="partial_dependence")
     chosen = _positions(features, columns)
@@ -229,17 +231,6 @@ def _shares(places: list[np.ndarray], axes: list[_Axis]) -> np.ndarray:
     is_placed = np.all([place >= 0 for place in places], axis=0)
     flat = np.ravel_multi_index([place[is_placed] for place in places], shape)
     return np.bincount(flat, minlength=int(np.prod(shape))).reshape(shape) / len(places[0])
-
-
-def _check_matrix(matrix: Any, columns: Sequence[Column]) -> np.ndarray:
-    array = np.asarray(matrix)
-    if array.ndim != 2 or array.dtype.kind != "f" or array.shape[1] != len(columns) or len(array) == 0:
-        raise InputError(
-            f"'matrix' of partial_dependence must hold encoded rows, floats with {len(columns)} columns. Got shape "
-            f"{array.shape} of {array.dtype} instead. Hint: categories are codes, NaN is missing; "
-            "model.dependence(X, features) encodes a table by itself."
-        )
-    return array
 
 
 def _positions(features: Any, columns: Sequence[Column]) -> list[int]:

@@ -33,13 +33,6 @@ class PathCounts:
     def __len__(self) -> int:
         return len(self.leaf)
 
-    def __eq__(self, other: object) -> bool:
-        if not isinstance(other, PathCounts):
-            return NotImplemented
-        return all(np.array_equal(getattr(self, name), getattr(other, name)) for name in DTYPES)
-
-    __hash__ = None  # type: ignore[assignment]
-
     def into(self, leaf: int) -> Iterator[tuple[np.ndarray, float]]:
         """Return the paths into a leaf position with their shares, heaviest first."""
         for i in np.flatnonzero(self.leaf == leaf):
@@ -52,7 +45,7 @@ class PathCounts:
         return cls(nothing, np.zeros(0), np.zeros(1, NODE), nothing, np.zeros(tree.n_leaves, NODE))
 
     def to_arrays(self) -> dict[str, np.ndarray]:
-        """Return arrays by name, for a file; `from_arrays` restores an equal object."""
+        """Return arrays by name, for a file; `from_arrays` restores the object."""
         return {name: getattr(self, name) for name in DTYPES}
 
     @classmethod

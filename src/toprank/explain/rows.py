@@ -212,25 +212,20 @@ def _step(condition: Condition, contribution: float, value: float, original: Any
     return Step(column.name, value_of(column, value, original), contribution, text)
 
 
-def value_step(column: Column, value: float, contribution: float, original: Any = None) -> Step:
-    """Return the contribution of a value to its row, without a condition."""
-    shown = value_of(column, value, original)
-    return Step(column.name, shown, float(contribution), value_text(column, float(value), original, with_usual=False))
-
-
 def value_steps(
     contributions: np.ndarray, columns: Sequence[Column], X: np.ndarray, originals: Originals | None
 ) -> list[tuple[Step, ...]]:
     """Return per row the values that contribute, by their contribution; float64 (n, n_features) each."""
     named = originals_by_feature(columns, X, contributions != 0, originals)
-    return [
-        tuple(
-            value_step(columns[f], X[i, f], row[f], named[f][i] if f in named else None)
-            for f in np.argsort(-row, kind="stable").tolist()
-            if row[f] != 0
-        )
-        for i, row in enumerate(contributions)
-    ]
+    out = []
+    for i, row in enumerate(contributions):
+        steps = []
+        for f in [f for f in np.argsort(-row, kind="stable").tolist() if row[f] != 0]:
+            column, value, given = columns[f], X[i, f], named[f][i] if f in named else None
+            text = value_text(column, float(value), given, with_usual=False)
+            steps.append(Step(column.name, value_of(column, value, given), float(row[f]), text))
+        out.append(tuple(steps))
+    return out
 
 
 def _scorecard_steps(

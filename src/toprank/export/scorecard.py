@@ -70,18 +70,10 @@ def scorecard_table(
     age None missing -0.1 nan
     sector catering category 1.0 nan
     """
-    rows = _card_rows(scoring.card, columns, spread) if scoring.card is not None else []
-    names = ("column", "category", "counts", "points", "center")
-    return {name: [row[i] for row in rows] for i, name in enumerate(names)}
-
-
-def _card_rows(
-    card: LeafScorecard, columns: Sequence[Column], spread: np.ndarray | None
-) -> list[tuple[str, str | None, str, float, float]]:
-    """Return the rows of `scorecard_table`."""
     rows: list[tuple[str, str | None, str, float, float]] = []
-    for feature in scorecard_features(card, spread):
-        name = columns[feature].name
+    for feature in scorecard_features(scoring, spread):
+        card, name = scoring.card, columns[feature].name
+        assert card is not None
         if card.weight[feature]:
             rows.append((name, None, "per unit", float(card.weight[feature]), float(card.center[feature])))
         rows += [(name, None, "above", points, edge) for edge, points in _steps(card, feature)]
@@ -89,7 +81,8 @@ def _card_rows(
             rows += [(name, one_line(label), "category", points, math.nan) for label in labels]
         if card.missing[feature]:
             rows.append((name, None, "missing", float(card.missing[feature]), math.nan))
-    return rows
+    names = ("column", "category", "counts", "points", "center")
+    return {name: [row[i] for row in rows] for i, name in enumerate(names)}
 
 
 def scorecard_lines(

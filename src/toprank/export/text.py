@@ -91,23 +91,16 @@ def to_text(
     if card:
         lines += ["", f"{CARD_TITLE}:", *card]
     if exact:
-        return "\n".join([*lines, *_vote_lines(tree.scoring.vote_decay)])
+        decay = tree.scoring.vote_decay
+        if decay is not None:
+            weight = f"{EXACT.number(decay)} to the power of the conditions broken"
+            lines += ["", f"A score is the mean rate of all leaves; a leaf weighs {weight}."]
+        return "\n".join(lines)
     asked = np.flatnonzero(~tree.is_leaf & drawing.is_shown).tolist()
     own = tree.scoring.card
     is_card_cut = own is not None and any(hides_points(own, columns[f], f) for f in scorecard_features(own))
     parts = [*shortenings(tree, columns, asked), *(["scorecard"] if is_card_cut else [])]
     return "\n".join([*lines, *shortened_lines(parts)])
-
-
-def _vote_lines(decay: float | None) -> list[str]:
-    """Return the last lines of an exact text if all leaves vote."""
-    if decay is None:
-        return []
-    return [
-        "",
-        f"A score is the mean rate of all leaves; a leaf weighs {EXACT.number(decay)} to the power of the conditions "
-        "broken.",
-    ]
 
 
 class _Drawing:

@@ -179,16 +179,11 @@ def _array(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> np.ndarray:
     n_bytes = math.prod(shape) * int(size) * (4 if is_text else 1)
     if n_bytes != len(content) - end:
         raise InputError(f"array {name!r} has {len(content) - end:,} bytes, but its header says {n_bytes:,}")
-    _check_bytes(name, code, content, end)
-    flat = np.frombuffer(content, code + size, offset=end).copy()  # kernels are compiled for arrays that own memory
-    return flat.reshape(shape, order="F" if is_fortran == "True" else "C")
-
-
-def _check_bytes(name: str, code: str, content: bytes, start: int) -> None:
-    """Raise ValueError if bytes are not valid booleans or characters."""
-    if code == "|b" and np.frombuffer(content, np.uint8, offset=start).max(initial=0) > 1:
+    if code == "|b" and np.frombuffer(content, np.uint8, offset=end).max(initial=0) > 1:
         raise InputError(f"array {name!r} holds bytes that are not booleans")
-    if code == "<U":
-        points = np.frombuffer(content, "<u4", offset=start)
+    if is_text:
+        points = np.frombuffer(content, "<u4", offset=end)
         if points.max(initial=0) > MAX_CODE_POINT or np.any((points >= 0xD800) & (points <= 0xDFFF)):
             raise InputError(f"array {name!r} holds invalid text")
+    flat = np.frombuffer(content, code + size, offset=end).copy()  # kernels are compiled for arrays that own memory
+    return flat.reshape(shape, order="F" if is_fortran == "True" else "C")

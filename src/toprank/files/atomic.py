@@ -62,17 +62,8 @@ def write_atomically(path: str | Path, content: bytes) -> None:
     """Write a file through a temporary one beside it, so that no half-written file is ever seen.
 
     A replaced file keeps its mode; symbolic links are followed and kept. The content is on disk when the function
-    returns.
-
-    Parameters
-    ----------
-    path : str or Path
-    content : bytes
-
-    Raises
-    ------
-    OSError
-        If the file cannot be written; then nothing has changed. Folders, devices, FIFOs and sockets are refused.
+    returns. Raises OSError if the file cannot be written; then nothing has changed. Folders, devices, FIFOs and sockets
+    are refused.
 
     Examples
     --------

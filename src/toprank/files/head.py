@@ -145,16 +145,13 @@ def check_parameters(parameters: Any, n_rankers: int = 1) -> None:
 
 
 def _check_value(value: Any, n_rankers: int) -> None:
-    """Raise ValueError if a value is not plain, nor a list of such values, of which some may be rankers."""
-    if isinstance(value, dict):
-        _check_special(value, n_rankers)
-    for each in value if isinstance(value, list) else ():
-        _check_value(each, n_rankers)
-
-
-def _check_special(value: dict[str, Any], n_rankers: int) -> None:
-    """Raise ValueError if an object is not a ranker, a dictionary or a non-finite number."""
-    if value.keys() == {"ranker", "parameters"}:
+    """Raise ValueError if a value is not plain, a list of values, a ranker, a dictionary or a non-finite number."""
+    if isinstance(value, list):
+        for each in value:
+            _check_value(each, n_rankers)
+    elif not isinstance(value, dict):
+        return
+    elif value.keys() == {"ranker", "parameters"}:
         check_parameters(value["parameters"], n_rankers + 1)
     elif value.keys() == {"float"}:
         if value["float"] not in ("inf", "-inf", "nan"):

@@ -164,11 +164,13 @@ def model_of(kind: Any, facts: dict[str, Any]) -> Any:
     """A model of a class with the content of `facts_of`, checked; its trees are added later."""
     from toprank.data.frames import BACKENDS
 
-    columns = [Column.from_dict(column) for column in facts["columns"]]
+    columns, left_out = [Column.from_dict(column) for column in facts["columns"]], facts["left_out"]
+    if not isinstance(left_out, dict) or not all(isinstance(each, str) for each in left_out.values()):
+        raise InputError("It breaks the rule that a model says in words which columns it leaves out.")
     model = kind(**{name: _from_plain(value) for name, value in facts["parameters"].items()})
     model._validate_params()
     model.columns_ = columns
-    model.left_out_ = _reasons_of(facts["left_out"])
+    model.left_out_ = dict(left_out)
     model._input_names = list(facts["input_names"])
     model.n_features_in_ = len(model._input_names)
     if facts["feature_names"]:
@@ -186,13 +188,6 @@ def model_of(kind: Any, facts: dict[str, Any]) -> Any:
         (len({c.name for c in columns}) == len(columns) > 0, "has columns of different names"),
     ])  # fmt: skip
     return model
-
-
-def _reasons_of(left_out: Any) -> dict[str, str]:
-    """Columns that a model leaves out, and why, checked."""
-    if not isinstance(left_out, dict) or not all(isinstance(each, str) for each in left_out.values()):
-        raise InputError("It breaks the rule that a model says in words which columns it leaves out.")
-    return dict(left_out)
 
 
 def _take_ranking(model: Any, info: dict[str, Any]) -> None:
@@ -235,6 +230,8 @@ def _read_head(path: Path) -> tuple[dict[str, Any], bytes]:
         check_is_file(path)
         head, raw = read_members(path)
         info = parse_head(head)
+        if not isinstance(info, dict) or info.get("format") != FORMAT:
+            raise NotAModelError
     except RefusedError as error:
         raise ModelFileError(str(error)) from None
     except NotAModelError:
@@ -263,12 +260,7 @@ def _read_arrays(path: Path, raw: bytes) -> dict[str, np.ndarray]:
         ) from error
 
 
-def _check_header(path: Path, info: Any, raw: bytes) -> None:
-    if not isinstance(info, dict) or info.get("format") != FORMAT:
-        raise ModelFileError(
-            f"{path} is a zip file but not a toprank model. Hint: use a file written by `toprank fit`, or by `save` in "
-            "Python."
-        )
+def _check_header(path: Path, info: dict[str, Any], raw: bytes) -> None:
     version = info.get("format_version")
     if version != FORMAT_VERSION:
         is_older = isinstance(version, int) and version < FORMAT_VERSION
@@ -293,6 +285,11 @@ def _checksum(info: dict[str, Any], arrays: bytes) -> str:
     digest = hashlib.sha256(json.dumps(described, sort_keys=True).encode())
     digest.update(arrays)
     return digest.hexdigest()
+
+
+def with_prefix(arrays: dict[str, np.ndarray], prefix: str) -> dict[str, np.ndarray]:
+    """Arrays with a prefix before their names, which `without_prefix` takes off."""
+    return {f"{prefix}{name}": array for name, array in arrays.items()}
 
 
 def without_prefix(arrays: dict[str, np.ndarray], prefix: str) -> dict[str, np.ndarray]:

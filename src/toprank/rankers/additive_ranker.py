@@ -11,6 +11,7 @@ from toprank._core.threads import Threads, resolve_n_jobs
 from toprank.data.encoding import original_values
 from toprank.explain import Reason, VoteExplanation, explain_sums, sum_reasons
 from toprank.explain.values import Originals
+from toprank.files.model_file import with_prefix, without_prefix
 from toprank.rankers.base import Ranker
 from toprank.tree.additive import AdditiveTrees
 from toprank.tree.columns import Column
@@ -26,10 +27,6 @@ class AdditiveRanker(Ranker):
     """Base of the rankers that add up the values of leaves; a subclass grows the trees.
 
     Reasons are exact Shapley values of the sum.
-
-    Attributes
-    ----------
-    trees_ : AdditiveTrees
     """
 
     _fits_training_closely = True
@@ -80,3 +77,19 @@ class AdditiveRanker(Ranker):
     def _figures(self) -> dict[str, Any]:
         inner = ~self.trees_.is_leaf
         return {"n_leaves": self.trees_.n_leaves, "n_trees": len(self.trees_), "n_conditions": int(inner.sum())}
+
+    def _plain_parts(self) -> dict[str, Any]:
+        return {"trees": {name: array.tolist() for name, array in self.trees_.to_arrays().items()}}
+
+    def _to_arrays(self) -> dict[str, np.ndarray]:
+        return super()._to_arrays() | self._trees_to_arrays()
+
+    def _from_arrays(self, arrays: dict[str, np.ndarray]) -> None:
+        super()._from_arrays(arrays)
+        self._trees_from_arrays(arrays)
+
+    def _trees_to_arrays(self) -> dict[str, np.ndarray]:
+        return with_prefix(self.trees_.to_arrays(), "trees_")
+
+    def _trees_from_arrays(self, arrays: dict[str, np.ndarray]) -> None:
+        self.trees_ = AdditiveTrees.from_arrays(without_prefix(arrays, "trees_"), self.columns_)

@@ -18,15 +18,14 @@ from toprank._compat import Interval, StrOptions
 from toprank._core.threads import Threads, resolve_n_jobs
 from toprank.budget import alerts_of_budget, budget_text, cases_of_budget, find_cutoff
 from toprank.data.cases import Cases
-from toprank.data.column_roles import learn_columns
-from toprank.data.encoding import encode, original_values
+from toprank.data.encoding import original_values
 from toprank.data.frames import backend_of, make_frame
-from toprank.data.shared_table import SharedTable, plain_table
+from toprank.data.shared_table import SharedTable
 from toprank.explain.dependence import Dependence, partial_dependence
-from toprank.explain.reasons import Reason
+from toprank.explain.reasons import Reason, strongest
 from toprank.explain.values import Originals
 from toprank.export import main_columns
-from toprank.files.model_file import without_prefix
+from toprank.files.model_file import with_prefix, without_prefix
 from toprank.metrics import HitRates, average_precision
 from toprank.rankers.alerts import (
     beside_columns,
@@ -46,7 +45,6 @@ from toprank.rankers.validation import (
     positives_of,
     warn_of_common_text_label,
 )
-from toprank.tree.columns import with_usual
 from toprank.tree.rows import row_hashes
 from toprank.words.counts import plural
 from toprank.words.numbers import percent_text
@@ -113,10 +111,6 @@ class Ranker(ClassifierMixin, TableReader):
             Who or what each row belongs to, such as a person or a company with several rows. Rows of one group are
             never on both sides of a fold or of a bootstrap sample, so that hit rates apply to people not seen in
             training. A row without a group (None, NaN) stands alone.
-
-        Returns
-        -------
-        self
         """
         with self._fitting(), Threads(resolve_n_jobs(self.n_jobs)) as threads:
             data = self._read_training(X, y, sample_weight, threads, groups)
@@ -125,21 +119,25 @@ class Ranker(ClassifierMixin, TableReader):
 
     def _read_training(self, X: Any, y: Any, sample_weight: Any, threads: Threads, groups: Any = None) -> Any:
         """Return the training data, and keep what is known of the table."""
-        data, weight = self._reuse(X, y, sample_weight, groups)
-        if data is not None:
-            self._check_cases(weight)
+        shared, given = X if isinstance(X, SharedTable) else None, (y, sample_weight, groups)
+        found = shared.training.find(given, self._table_settings) if shared else None
+        if found is not None:  # an earlier fit made them of the same objects
+            data, facts = found
+            for name, value in facts.items():
+                setattr(self, name, copy(value))
+            self._check_cases(data.weight)
             return data
         table = self._read(X, reset=True)
         is_positive, weight = self._read_labels(y, sample_weight, len(table))
         codes = check_groups(groups, len(table), f"{type(self).__name__}.fit")
         self._check_cases(weight)
-        self.columns_, self.left_out_ = learn_columns(table, self.categorical_features, self.keep_columns)
-        data = self._make_cases(encode(table, self.columns_), is_positive, weight, threads)
-        self.columns_ = with_usual(data.columns, data.X, is_positive, weight)
+        data = self._learn_table(table, is_positive, weight, threads)
         data.groups = None if codes is None else _with_lone_rows(codes, data.X)
-        self.data_hash_ = data.fingerprint()
-        self._backend = backend_of(plain_table(X))
-        self._offer(X, y, sample_weight, groups, data)
+        if shared:
+            data.shared_depths = shared.leaf_depths
+            facts = {name: copy(value) for name, value in vars(self).items() if name.endswith("_")}
+            facts |= {"_backend": self._backend, "_input_names": self._input_names}
+            shared.training.keep(given, self._table_settings, (data, facts))
         return data
 
     def _read_labels(self, y: Any, sample_weight: Any, n_rows: int) -> tuple[np.ndarray, np.ndarray | None]:
@@ -157,34 +155,12 @@ class Ranker(ClassifierMixin, TableReader):
         warn_of_common_text_label(self.classes_, self.positive_index_, self.pos_label, self.base_rate_)
         cases_of_budget(self.budget, self.n_cases_, self.n_positives_)
 
-    # --- sharing (`SharedTable`) --------------------------------------------------------------------------------
-
     @property
     def _table_settings(self) -> tuple[Any, ...]:
         """Return the parameters that training data depend on, in comparable form."""
         named = (self.categorical_features, self.keep_columns)
         chosen = [None if names is None else repr(list(names)) for names in named]
         return type(self)._make_cases, *chosen, repr(self.pos_label)
-
-    def _reuse(self, X: Any, y: Any, sample_weight: Any, groups: Any = None) -> tuple[Any, np.ndarray | None]:
-        """Training data that an earlier fit made of the same objects, and their weights; None where there are none."""
-        found = (
-            X.training.find((y, sample_weight, groups), self._table_settings) if isinstance(X, SharedTable) else None
-        )
-        if found is None:
-            return None, None
-        data, facts = found
-        for name, value in facts.items():
-            setattr(self, name, copy(value))
-        return data, data.weight
-
-    def _offer(self, X: Any, y: Any, sample_weight: Any, groups: Any, data: Any) -> None:
-        """Keep training data, and what is known of the table by now, for fits to come."""
-        if isinstance(X, SharedTable):
-            data.shared_depths = X.leaf_depths
-            facts = {name: copy(value) for name, value in vars(self).items() if name.endswith("_")}
-            facts |= {"_backend": self._backend, "_input_names": self._input_names}
-            X.training.keep((y, sample_weight, groups), self._table_settings, (data, facts))
 
     # --- growing ------------------------------------------------------------------------------------------------
 
@@ -384,10 +360,7 @@ class Ranker(ClassifierMixin, TableReader):
         max_rows : int, default 500
             Most rows to average over, drawn at random with a fixed seed.
 
-        Returns
-        -------
-        Dependence
-            `toprank.plots.DependenceDisplay` draws it.
+        `toprank.plots.DependenceDisplay` draws the result.
 
         Examples
         --------
@@ -417,9 +390,13 @@ class Ranker(ClassifierMixin, TableReader):
         """Number of alerts that the budget allows in a table of so many rows."""
         return alerts_of_budget(self.budget_, self.cutoff_, self.n_cases_, n_rows)
 
-    @abstractmethod
     def _reasons(self, matrix: np.ndarray, n_reasons: int, originals: Originals, gain: Any) -> list[list[Reason]]:
-        """Return the reasons of each encoded row; `originals` and `gain` as in `toprank.explain.reasons`."""
+        """Return the reasons of each encoded row; `originals` and `gain` as in `toprank.explain.reasons`.
+
+        Those of what its values contribute; a ranker without `_contributions` needs its own.
+        """
+        found: Any = self._contributions(matrix)
+        return strongest(found, self.columns_, matrix, n_reasons, originals, gain)
 
     def _contributions(self, matrix: np.ndarray) -> np.ndarray | None:
         """Return what each value adds to its row's log-odds or score, float64 (n, n_features); None if unknown."""
@@ -469,7 +446,7 @@ class Ranker(ClassifierMixin, TableReader):
 
     def _to_arrays(self) -> dict[str, np.ndarray]:
         """Return the arrays of the fitted model for a file."""
-        return {f"hit_rates_{name}": array for name, array in self.rates_.to_arrays().items()}
+        return with_prefix(self.rates_.to_arrays(), "hit_rates_")
 
     def _from_arrays(self, arrays: dict[str, np.ndarray]) -> None:
         """Restore the fitted model from the arrays of a file."""

@@ -49,16 +49,9 @@ class BinnedRanker(BinnedReader, Ranker):
 
 
 class OneTree(TableReader):
-    """An estimator that is one tree.
+    """An estimator that is one tree."""
 
-    Attributes
-    ----------
-    tree_ : Tree
-        Conditions, leaves and weights.
-    n_leaves_, n_conditions_ : int
-    """
-
-    tree_: Tree
+    tree_: Tree  # conditions, leaves and weights
     n_jobs: int | None
 
     def _readable_tree(self) -> Tree:

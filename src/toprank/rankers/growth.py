@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from numbers import Integral, Real
 from typing import Any
 
@@ -47,6 +47,7 @@ the calls, and one tree at a time stays in the cache."""
 
 DEPTH = [Interval(Integral, 1, None, closed="left"), None]
 CV: list[Any] = ["cv_object", Options(int, {0})]
+FOLD_CONSTRAINTS: dict[str, list[Any]] = {"cv": CV, "random_state": ["random_state"]}
 CCP_ALPHA = [Interval(Real, 0, None, closed="left"), Options(str, {"cv"})]
 
 
@@ -65,23 +66,15 @@ class GrowthSettings:
     categories: CategorySearch
     max_depth: int | None = None
     leaf_order: str = "rate"
-    objective: Objective = AVERAGE_PRECISION
+    objective: Objective = AVERAGE_PRECISION  # orders and cuts the cells of a meta-tree
     stop_at_ap_loss: bool = False
 
     @classmethod
     def from_estimator(cls, estimator: Any, criterion: int, leaf_depth: int | None, **others: Any) -> GrowthSettings:
-        """Make the settings from an estimator's parameters; a meta-tree's `objective` orders and cuts the cells."""
-        names = (
-            "min_samples_leaf",
-            "min_samples_split",
-            "min_gain",
-            "max_leaf_nodes",
-            "smoothing",
-            "smoothing_strength",
-        )
-        parameters = {name: getattr(estimator, name) for name in names}
-        categories = category_search(estimator)
-        return cls(criterion=criterion, leaf_depth=leaf_depth, categories=categories, **parameters, **others)
+        """Make the settings from an estimator's parameters; `others` are not what the estimator says."""
+        own = {field.name: getattr(estimator, field.name) for field in fields(cls) if hasattr(estimator, field.name)}
+        given = {"criterion": criterion, "leaf_depth": leaf_depth, "objective": AVERAGE_PRECISION}
+        return cls(**own | given | {"categories": category_search(estimator)} | others)
 
     def limits(self, weights: RowWeights, sample_features: FeatureSampler | None) -> Limits:
         """Return the limits in integer weights; min_gain is a share of the largest possible gain at the root."""

@@ -15,17 +15,10 @@ from toprank.tree.structure import Tree, parents_of
 def smoothed_rates(
     positive: np.ndarray, total: np.ndarray, parent: np.ndarray, smoothing: str | None, strength: float
 ) -> np.ndarray:
-    """Return the positive rate of each node of a tree, shrunk towards its ancestors.
+    """Return the positive rate of each node of a tree, shrunk towards its ancestors; `parent` is -1 at the root.
 
-    Parameters
-    ----------
-    positive, total : float arrays of shape (n_nodes,), total > 0
-    parent : int array of shape (n_nodes,), parents before children, -1 at the root
-    smoothing : {"hierarchical", "m-estimate"} or None
-        m-estimate: (positive + m * root rate) / (total + m). hierarchical: each step from parent to child counts
-        1 / (1 + m / total of the parent) (Agarwal et al., 2022).
-    strength : float
-        m, in cases.
+    "m-estimate": (positive + m * root rate) / (total + m), where m is `strength`, in cases. "hierarchical": each step
+    from parent to child counts 1 / (1 + m / total of the parent) (Agarwal et al., 2022). Parents come before children.
     """
     raw = positive / total
     if smoothing is None:

@@ -71,7 +71,8 @@ def fit_linear_direction(data: BinnedCases, weight: np.ndarray, C: float, allowe
     for of_class in (is_positive, ~is_positive):
         row_weight[of_class] *= half / row_weight[of_class].sum()
     center, spread = _center_and_spread(X, row_weight)
-    slope[numeric] = _fit_logistic(_standardised(X, center, spread), is_positive, row_weight, C) / spread
+    found = fit_l1_logistic(_standardised(X, center, spread), is_positive, row_weight, 1.0 / C, tolerance=TOLERANCE)
+    slope[numeric] = found.weight / spread
     return slope
 
 
@@ -108,7 +109,8 @@ def fit_linear_scoring(
         _mark_categories(X[:, f], part, _levels_with_points(data, weight, rows, int(f), categories or CategorySearch()))
     for j, (f, edge) in enumerate(zip(of_edge, above, strict=True), n_plain + n_points):
         table[:, j] = X[:, f] > edge  # a missing value is above nothing
-    coefficients = _fit_logistic(table, is_positive, row_weight, C)
+    # Without the intercept, which does not change an order. Constant columns get 0.
+    coefficients = fit_l1_logistic(table, is_positive, row_weight, 1.0 / C, tolerance=TOLERANCE).weight
 
     slope, missing = np.zeros(n_features), np.zeros(n_features)
     slope[numeric] = coefficients[: len(numeric)] / spread[numeric]
@@ -192,8 +194,3 @@ def _mark_categories(codes: np.ndarray, table: np.ndarray, has_points: np.ndarra
     level = codes[known].astype(np.int64)
     used = has_points[level]
     table[known[used], level[used]] = 1.0
-
-
-def _fit_logistic(X: np.ndarray, is_positive: np.ndarray, weight: np.ndarray, C: float) -> np.ndarray:
-    """Return the coefficients without the intercept, which does not change an order. Constant columns get 0."""
-    return fit_l1_logistic(X, is_positive, weight, 1.0 / C, tolerance=TOLERANCE).weight

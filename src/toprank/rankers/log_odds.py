@@ -22,14 +22,10 @@ class LogOddsMap:
 
     Beyond the known scores it goes on with the slope at the end, which then falls off, as a logarithm: far outside
     nothing is known, but a higher score is still higher.
-
-    Attributes
-    ----------
-    score, log_odds : float64 arrays of shape (m,), increasing
     """
 
-    score: np.ndarray
-    log_odds: np.ndarray
+    score: np.ndarray  # float64 (m,), increasing
+    log_odds: np.ndarray  # float64 (m,), increasing
 
     def at(self, score: np.ndarray) -> np.ndarray:
         """Log-odds at these scores, float64; those of a score do not depend on the others.

@@ -16,6 +16,7 @@ from threadpoolctl import threadpool_limits
 
 from toprank._core.threads import Threads
 from toprank.data.cases import Cases
+from toprank.data.column_roles import learn_columns
 from toprank.data.encoding import encode
 from toprank.data.frames import backend_of, check_names, names_of
 from toprank.data.shared_table import SharedTable, plain_table
@@ -23,27 +24,21 @@ from toprank.data.table import Table, read_table
 from toprank.errors import InputError, InputTypeError
 from toprank.files.model_file import save_model
 from toprank.rankers.validation import check_finite, check_no_iterator, check_no_truth_values, missing_columns_text
-from toprank.tree.columns import Column
+from toprank.tree.columns import Column, with_usual
 
 OF_A_PART = ("_is_prepared", "_table_counts")
 """Attributes that only nested models have."""
 
 
 class TableReader(BaseEstimator):
-    """Base of every estimator: what is known of the training table, and how new tables are matched to it.
-
-    Attributes
-    ----------
-    columns_ : list of Column
-        Names and categories of the columns of the encoded matrix.
-    left_out_ : dict
-        Columns that are not used as features, and why.
-    """
+    """Base of every estimator: what is known of the training table, and how new tables are matched to it."""
 
     _start_params: tuple[str, ...] = ()  # parameters that may be a model to start from
 
-    columns_: list[Column]
-    left_out_: dict[str, str]
+    columns_: list[Column]  # names and categories of the columns of the encoded matrix
+    left_out_: dict[str, str]  # columns that are not used as features, and why
+    categorical_features: Any
+    keep_columns: Any
     _backend: str | None
     _input_names: list[str]
 
@@ -95,7 +90,7 @@ class TableReader(BaseEstimator):
             self._check_frame(X, reset)
         table = read_table(X)
         if reset:
-            self._input_names = table.names
+            self._input_names, self._backend = table.names, backend_of(X)
         elif table.array is not None or not self._is_read_by_name(table.names):
             table = replace(table, names=self._input_names)
         if len(table) == 0:
@@ -144,6 +139,17 @@ class TableReader(BaseEstimator):
         if shared:
             shared.encoded.keep(columns, None, matrix)
         return matrix
+
+    def _learn_table(
+        self, table: Table, is_positive: np.ndarray, weight: np.ndarray | None, threads: Threads, rows: Any = None
+    ) -> Any:
+        """Learn the columns of a training table; return it, or some of its rows, in the form for the fit."""
+        self.columns_, self.left_out_ = learn_columns(table, self.categorical_features, self.keep_columns)
+        matrix = encode(table, self.columns_)
+        data = self._make_cases(matrix if rows is None else matrix[rows], is_positive, weight, threads)
+        self.columns_ = with_usual(data.columns, data.X, is_positive, weight)
+        self.data_hash_ = data.fingerprint()
+        return data
 
     def _make_cases(
         self, matrix: np.ndarray, is_positive: np.ndarray, weight: np.ndarray | None, threads: Threads

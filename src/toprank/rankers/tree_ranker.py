@@ -44,7 +44,7 @@ from toprank.export import (
     scorecard_table,
     to_text,
 )
-from toprank.files.model_file import without_prefix
+from toprank.files.model_file import with_prefix, without_prefix
 from toprank.metrics import HitRates
 from toprank.metrics.checks import is_int
 from toprank.rankers.binned import BinnedRanker, OneTree
@@ -63,21 +63,7 @@ SPREAD_ROWS = 10_000
 
 
 class TreeRanker(OneTree, BinnedRanker):
-    """Base of the rankers that are one tree.
-
-    Attributes
-    ----------
-    tree_ : Tree
-        Conditions, leaves and weights.
-    columns_ : list of Column
-        Names and categories of the columns.
-    cutoff_ : Cutoff
-        The cutoff of `predict`.
-    n_leaves_, n_conditions_ : int
-        Leaf nodes and inner nodes of the tree.
-    n_places_ : int
-        Places in the ranking; leaves may share one.
-    """
+    """Base of the rankers that are one tree."""
 
     path_counts_: PathCounts
     _points_spread: np.ndarray | None = None
@@ -181,11 +167,6 @@ class TreeRanker(OneTree, BinnedRanker):
         exact : bool, default False
             Show the paths themselves, as in `to_text(exact=True)`: all that are known from training, at most five.
 
-        Returns
-        -------
-        frame
-            As in fit.
-
         Examples
         --------
         >>> from toprank import MetaAP
@@ -206,20 +187,9 @@ class TreeRanker(OneTree, BinnedRanker):
     ) -> list[Rule]:
         """Return the rules as data, best first: a rule is a list of ways, a way is a list of `Condition` objects.
 
-        Parameters
-        ----------
-        max_rules, max_conditions, exact
-            As in `rules`.
-
-        Returns
-        -------
-        list of Rule
-            `Rule.text()`, `Way.text()` and `Condition.text()` give words, `Rule.to_dict()` plain values for JSON.
-
-        Notes
-        -----
-        Paths that read the same in short form are one way, with the conditions of the first; `exact` keeps all that
-        differ.
+        Parameters are those of `rules`. `Rule.text()`, `Way.text()` and `Condition.text()` give words, `Rule.to_dict()`
+        plain values for JSON. Paths that read the same in short form are one way, with the conditions of the first;
+        `exact` keeps all that differ.
 
         Examples
         --------
@@ -372,12 +342,11 @@ class TreeRanker(OneTree, BinnedRanker):
 
     def _to_arrays(self) -> dict[str, np.ndarray]:
         check_depth(self._readable_tree())
-        paths = {f"paths_{name}": array for name, array in self.path_counts_.to_arrays().items()}
         card = {} if self._points_spread is None else {"points_spread": self._points_spread}
         rates = {} if self._leaf_rates is None else {"leaf_rates": self._leaf_rates}
-        covers = {f"covers_{name}": array for name, array in self._short_rules().to_arrays().items()}
-        tree = {f"tree_{name}": array for name, array in self.tree_.to_arrays().items()}
-        return super()._to_arrays() | tree | paths | card | rates | covers
+        tree = with_prefix(self.tree_.to_arrays(), "tree_") | with_prefix(self.path_counts_.to_arrays(), "paths_")
+        covers = with_prefix(self._short_rules().to_arrays(), "covers_")
+        return super()._to_arrays() | tree | card | rates | covers
 
     def _from_arrays(self, arrays: dict[str, np.ndarray]) -> None:
         super()._from_arrays(arrays)

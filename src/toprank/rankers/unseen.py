@@ -86,12 +86,7 @@ class Unseen:
     source: str
 
     def hit_rates(self, final: np.ndarray, final_weight: np.ndarray) -> HitRates | None:
-        """Return hit rates by score of the final model, given its training scores; None if a class is absent.
-
-        Parameters
-        ----------
-        final, final_weight : float arrays of shape (n,)
-        """
+        """Return hit rates by score of the final model, given its training scores; None if a class is absent."""
         parts = [part for part in self.parts if len(part.score)]
         score, is_positive, weight = self.on_scale(final, final_weight)
         if not 0 < is_positive.sum() < len(is_positive):
@@ -243,21 +238,11 @@ def predict_left_out(
     know the outcomes of its held-out rows, needs predictions by models that did not see these either. Each model that
     leaves out two parts serves the models of both: 15 fits for 5 parts.
 
-    Parameters
-    ----------
-    parts : sequence of int arrays, at least 3
-        Rows of each part; no row is in two.
-    n : int
-        Number of rows; those in no part are NaN.
-    predict : callable
-        Gets pairs of the rows to learn from and a list of sets of rows to predict; returns the predictions of each set.
+    `parts` are the rows of at least 3 parts, none in two; of n rows, those in no part are NaN. `predict` gets pairs of
+    the rows to learn from and a list of sets of rows to predict, and returns the predictions of each set.
 
-    Returns
-    -------
-    of_all : float64 array of shape (n,)
-        By models that left out the part of the row.
-    of_parts : list of float64 arrays of shape (n,)
-        Those for the model without a part, whose own rows are NaN.
+    Returns the predictions by models that left out the part of the row, float64 (n,), and those for the model without
+    each part, whose own rows are NaN.
 
     Examples
     --------

@@ -281,16 +281,12 @@ def category_text(
     if not detail.is_exact and not outside:
         return f"{name} is not missing"
     in_order = sorted(code for code in codes if code < n)
-    if column.is_ordered and not detail.is_exact and _are_neighbours(in_order):
+    are_neighbours = len(in_order) > 2 and in_order[-1] - in_order[0] == len(in_order) - 1  # two are simply listed
+    if column.is_ordered and not detail.is_exact and are_neighbours:
         return f"{name} is {_bands_text(column, in_order)}{', or missing' if missing else ''}"
     if missing if detail.is_exact else len(outside) < len(inside):
         return f"{name} is {exclusion_text(outside, detail)}" + (", or is missing" if missing else "")
     return f"{name} is {names_text(inside, *(['missing'] if missing else []), detail=detail)}"
-
-
-def _are_neighbours(codes: Sequence[int]) -> bool:
-    """Return True if these are three or more codes in a row; two are simply listed."""
-    return len(codes) > 2 and codes[-1] - codes[0] == len(codes) - 1
 
 
 def _bands_text(column: Column, codes: Sequence[int]) -> str:

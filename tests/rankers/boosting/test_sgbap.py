@@ -103,7 +103,7 @@ def test_the_learning_curve_has_precision_within_the_budget(audit, monkeypatch, 
 
     def watched(run):
         step(run)
-        held_out.append((run._data.is_positive[run._fold.held_out], run.growing.other_score.copy()))
+        held_out.append((run.data.is_positive[run.fold.held_out], run.growing.other_score.copy()))
 
     monkeypatch.setattr(FoldRun, "step", watched)
     model = SGBAP(cv=2, blend=0.8, budget=budget, **QUICK).fit(audit.X, audit.y)

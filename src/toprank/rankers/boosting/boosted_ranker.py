@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
 from numbers import Integral, Real
-from typing import Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
@@ -21,12 +21,15 @@ from toprank.errors import InputError, warn_caller
 from toprank.files.model_file import without_prefix
 from toprank.metrics import average_precision, precision_at_k
 from toprank.rankers.additive_ranker import COVER_ROWS, AdditiveRanker
-from toprank.rankers.base import RANKER_CONSTRAINTS
-from toprank.rankers.growth import CV
+from toprank.rankers.base import RANKER_CONSTRAINTS, Ranker
+from toprank.rankers.growth import FOLD_CONSTRAINTS
 from toprank.rankers.progress import progress
 from toprank.rankers.unseen import Fold, HeldOut, Unseen, by_folds, held_out_folds
-from toprank.tree.additive import AdditiveTrees
 from toprank.words.counts import plural
+
+if TYPE_CHECKING:
+    from toprank.rankers.boosting.rankboost import Stumps
+    from toprank.rankers.boosting.rounds import Rounds
 
 Result = TypeVar("Result")
 
@@ -41,52 +44,21 @@ BOOSTED_CONSTRAINTS: dict[str, list[Any]] = {
     "n_estimators": [Interval(Integral, 1, None, closed="left")],
     "learning_rate": [Interval(Real, 0, None, closed="neither")],
     "early_stopping_rounds": [Interval(Integral, 1, None, closed="left"), None],
-    "cv": CV,
+    **FOLD_CONSTRAINTS,
     "on_interrupt": [StrOptions({"raise", "keep"})],
-    "random_state": ["random_state"],
     "verbose": ["verbose"],
 }
 """scikit-learn's checks of the parameters that all boosters share."""
 
 
-class Growing(Protocol):
-    """Trees that grow round by round, and held-out rows that they score."""
-
-    @property
-    def n_rounds(self) -> int:
-        """Number of trees so far."""
-
-    def step(self) -> None:
-        """Grow one more tree."""
-
-    @property
-    def other_score(self) -> np.ndarray:
-        """Scores of the held-out rows so far, float64."""
-
-    def trees(self) -> AdditiveTrees:
-        """The trees so far."""
-
-
 @dataclass(frozen=True, eq=False)
 class Followed:
-    """What boosting in folds has shown.
+    """What boosting in folds has shown."""
 
-    Attributes
-    ----------
-    n_rounds : int
-        For the model of all cases.
-    unseen : Unseen
-        The held-out cases, each scored after as many rounds as are best for the other folds.
-    curve : dict of arrays
-        See `BoostedRanker.learning_curve_`.
-    is_complete : bool
-        False: an interrupt ended it.
-    """
-
-    n_rounds: int
-    unseen: Unseen
-    curve: dict[str, np.ndarray]
-    is_complete: bool
+    n_rounds: int  # for the model of all cases
+    unseen: Unseen  # the held-out cases, each scored after as many rounds as are best for the other folds
+    curve: dict[str, np.ndarray]  # see `BoostedRanker.learning_curve_`
+    is_complete: bool  # False: an interrupt ended it
 
     @property
     def average_precision(self) -> float:
@@ -99,21 +71,14 @@ class BoostedRanker(AdditiveRanker):
 
     The number of rounds is chosen by the average precision of held-out cases, in the folds that also give the hit rates
     of new cases.
-
-    Attributes
-    ----------
-    trees_ : AdditiveTrees
-    n_rounds_ : int
-        Number of trees.
-    learning_curve_ : dict of arrays
-        "round", and "average_precision" and "precision_at_k" of held-out cases after it, means over the folds; k is the
-        `budget`, scaled to the held-out cases, or the number of positives without one. Empty with cv=0.
     """
 
     n_estimators: int
     early_stopping_rounds: int | None
     on_interrupt: str
     verbose: int
+    # "round", and "average_precision" and "precision_at_k" of held-out cases after it, means over the folds; k is the
+    # `budget`, scaled to the held-out cases, or the number of positives without one. Empty with cv=0.
     learning_curve_: dict[str, np.ndarray]
 
     # --- fitting ------------------------------------------------------------------------------------------------
@@ -121,7 +86,7 @@ class BoostedRanker(AdditiveRanker):
     @abstractmethod
     def _start(
         self, data: Any, rows: np.ndarray, weight: np.ndarray, threads: Threads, others: np.ndarray | None = None
-    ) -> Growing:
+    ) -> Rounds | Stumps:
         """Trees to grow on some rows of the table, all with weight; `others` are rows to score after every round.
 
         `weight` is that of all rows, float64.
@@ -136,13 +101,19 @@ class BoostedRanker(AdditiveRanker):
             n_rounds, unseen, self.learning_curve_ = followed.n_rounds, followed.unseen, followed.curve
             if not followed.is_complete:
                 warn_caller(KEPT.format(plural(len(followed.curve["round"]), "round")))
-            self._again_if_interrupted(lambda: self._grow(data, n_rounds, threads))
-        else:
+        try:
+            self._grow(data, n_rounds, threads)
+        except KeyboardInterrupt:  # after finished folds: once more
+            if self.on_interrupt != "keep" or not folds:
+                raise
+            warn_caller(AFTER_FOLDS)
             self._grow(data, n_rounds, threads)
         rows = data.sample(COVER_ROWS)
         self.trees_ = self._finish(lambda: self.trees_.with_cover(data.X[rows], data.all_weights[rows]))
-        if self.trees_.is_leaf.all() and not self._is_prepared and _varies(data.X[rows]):
-            warn_caller(NO_SPLIT)
+        if self.trees_.is_leaf.all() and not self._is_prepared:
+            some = data.X[rows]
+            if not np.array_equal(some, np.broadcast_to(some[:1], some.shape), equal_nan=True):
+                warn_caller(NO_SPLIT)
         return unseen
 
     def _grow(self, data: Cases, n_rounds: int, threads: Threads) -> None:
@@ -206,9 +177,10 @@ class BoostedRanker(AdditiveRanker):
         parts = []
         for i, run in enumerate(runs):
             others = np.delete(curves, i, axis=0) if len(runs) > 1 else curves
-            parts.append(run.held_out(self._scorer(run.growing, best_round(others.mean(axis=0)))))
+            score = self._scorer(run.growing, best_round(others.mean(axis=0)))
+            parts.append(HeldOut.from_fold(run.data, run.fold, score))
         n_of_all = min(rounds_of_all(best_round(curves.mean(axis=0)), len(runs)), self.n_estimators)
-        curve = _curve(curves.mean(axis=0), top.mean(axis=0))
+        curve = curve_of(curves.mean(axis=0), top.mean(axis=0))
         return Followed(n_of_all, Unseen(parts, by_folds(len(parts))), curve, is_complete)
 
     def _scorer(self, growing: Any, n_rounds: int) -> Callable[[np.ndarray], np.ndarray]:
@@ -224,16 +196,6 @@ class BoostedRanker(AdditiveRanker):
         if dropped:
             warn_caller(FINISHED)
         return result
-
-    def _again_if_interrupted(self, step: Callable[[], Result]) -> Result:
-        """Run a step that follows finished rounds; repeat it once if Ctrl-C stopped it."""
-        try:
-            return step()
-        except KeyboardInterrupt:
-            if self.on_interrupt != "keep":
-                raise
-            warn_caller(AFTER_FOLDS)
-        return step()
 
     # --- scoring ------------------------------------------------------------------------------------------------
 
@@ -254,26 +216,22 @@ class BoostedRanker(AdditiveRanker):
 
     def _to_arrays(self) -> dict[str, np.ndarray]:
         curve = {f"curve_{name}": values for name, values in self.learning_curve_.items() if name != "round"}
-        return super()._to_arrays() | curve
+        return Ranker._to_arrays(self) | curve | self._trees_to_arrays()
 
     def _from_arrays(self, arrays: dict[str, np.ndarray]) -> None:
         super()._from_arrays(arrays)
-        self.learning_curve_ = _curve_from(without_prefix(arrays, "curve_"))
+        found, self.learning_curve_ = without_prefix(arrays, "curve_"), {}
+        if found:
+            parts = [found[name] for name in ("average_precision", "precision_at_k")]
+            is_sound = len({part.shape for part in parts}) == 1 and all(part.ndim == 1 for part in parts)
+            if not is_sound or any(part.dtype != np.float64 or not np.all((part >= 0) & (part <= 1)) for part in parts):
+                raise InputError("Its learning curve is not a list of rates per round.")
+            self.learning_curve_ = curve_of(*parts)
 
 
-def _curve(precision: np.ndarray, at_k: np.ndarray) -> dict[str, np.ndarray]:
+def curve_of(precision: np.ndarray, at_k: np.ndarray) -> dict[str, np.ndarray]:
+    """A learning curve, given both measures after each round."""
     return {"round": np.arange(1, len(precision) + 1), "average_precision": precision, "precision_at_k": at_k}
-
-
-def _curve_from(arrays: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
-    """The learning curve in the arrays of a file, checked; empty without one."""
-    if not arrays:
-        return {}
-    parts = [arrays[name] for name in ("average_precision", "precision_at_k")]
-    is_sound = len({part.shape for part in parts}) == 1 and all(part.ndim == 1 for part in parts)
-    if not is_sound or any(part.dtype != np.float64 or not np.all((part >= 0) & (part <= 1)) for part in parts):
-        raise InputError("Its learning curve is not a list of rates per round.")
-    return _curve(*parts)
 
 
 AFTER_FOLDS = "The fit was interrupted after its folds: it continues with their results."
@@ -290,34 +248,25 @@ NO_SPLIT = (
 )
 
 
-def _varies(matrix: np.ndarray) -> bool:
-    """Whether a column has two values; missing counts as one."""
-    return not np.all((matrix == matrix[0]) | (np.isnan(matrix) & np.isnan(matrix[0])))
-
-
 class FoldRun:
     """Trees of one fold, and how well they rank the held-out cases after every round.
 
     `share` is that of the cases that can be checked; None: as many as there are positives.
     """
 
-    def __init__(self, data: Cases, fold: Fold, growing: Growing, share: float | None = None):
-        self._data, self._fold, self.growing, self._share = data, fold, growing, share
+    def __init__(self, data: Cases, fold: Fold, growing: Rounds | Stumps, share: float | None = None):
+        self.data, self.fold, self.growing, self._share = data, fold, growing, share
         self.precision: list[float] = []
         self.precision_at_k: list[float] = []
 
     def step(self) -> None:
         """One more round."""
         self.growing.step()
-        held_out, score = self._fold.held_out, self.growing.other_score
-        is_positive, weight = self._data.is_positive[held_out], self._fold.weight[held_out]
+        held_out, score = self.fold.held_out, self.growing.other_score
+        is_positive, weight = self.data.is_positive[held_out], self.fold.weight[held_out]
         k, of = (1.0, "positives") if self._share is None else (self._share, "cases")
         self.precision_at_k.append(precision_at_k(is_positive, score, k=k, of=of, sample_weight=weight))
         self.precision.append(average_precision(is_positive, score, sample_weight=weight))
-
-    def held_out(self, score: Callable[[np.ndarray], np.ndarray]) -> HeldOut:
-        """The held-out cases with scores of the trees."""
-        return HeldOut.from_fold(self._data, self._fold, score)
 
 
 def best_round(precision: np.ndarray) -> int:

@@ -125,12 +125,10 @@ class Booster(BoostedRanker):
     def _plain_parts(self) -> dict[str, Any]:
         return {"booster": json.loads(self._json)}
 
-    def _to_arrays(self) -> dict[str, np.ndarray]:
-        arrays = {"booster": np.frombuffer(self._json, np.uint8), "cover": self.trees_.cover}
-        return super()._to_arrays() | arrays
+    def _trees_to_arrays(self) -> dict[str, np.ndarray]:
+        return {"booster": np.frombuffer(self._json, np.uint8), "cover": self.trees_.cover}
 
-    def _from_arrays(self, arrays: dict[str, np.ndarray]) -> None:
-        super()._from_arrays(arrays)
+    def _trees_from_arrays(self, arrays: dict[str, np.ndarray]) -> None:
         self._take_json(arrays["booster"].astype(np.uint8).tobytes())
         cover = arrays["cover"]
         if cover.shape != self.trees_.cover.shape or cover.dtype != np.float64:
@@ -144,9 +142,9 @@ def feature_types(data: Cases) -> list[str]:
     return ["c" if is_category and not column.is_ordered else "q" for is_category, column in kinds]
 
 
-def rows_of(data: Cases, rows: np.ndarray, weight: np.ndarray) -> Rows:
-    """Some rows of a table; `weight` is that of all rows."""
-    return Rows(data.X[rows], data.is_positive[rows], weight[rows], feature_types(data))
+def rows_of(data: Cases, rows: np.ndarray, weight: np.ndarray, margin: np.ndarray | None = None) -> Rows:
+    """Some rows of a table; `weight` is that of all rows, `margin` that of these."""
+    return Rows(data.X[rows], data.is_positive[rows], weight[rows], feature_types(data), margin=margin)
 
 
 def check_device(device: str) -> None:

@@ -28,18 +28,12 @@ class LambdaAP(Loss):
 
     With weights, places count weight instead of cases, a pair counts by the product of its weights, and |delta AP| is
     that of one case of each. Ties are broken at random, always in the same way, never by label.
-
-    Attributes
-    ----------
-    turn : int
-        Number of the round, which decides which pairs are drawn.
-    exact_pairs : int
-        Most pairs of a positive and a negative to sum up in full. If there are more, the negatives are divided: the
-        highest ones, half of those that can be afforded per positive, meet every positive; of the others, each positive
-        meets every s-th one, a different s-th from positive to positive and from round to round, counted s times.
     """
 
-    turn: int = 0
+    turn: int = 0  # number of the round, which decides which pairs are drawn
+    # Most pairs of a positive and a negative to sum up in full. If there are more, the negatives are divided: the
+    # highest ones, half of those that can be afforded per positive, meet every positive; of the others, each positive
+    # meets every s-th one, a different s-th from positive to positive and from round to round, counted s times.
     exact_pairs: int = EXACT_PAIRS
 
     def value(self, score: np.ndarray, is_positive: np.ndarray, weight: np.ndarray) -> float:
@@ -105,18 +99,11 @@ class LambdaMART(PlainBooster):
     Parameters
     ----------
     n_estimators, learning_rate, max_depth, min_child_weight, reg_lambda, subsample, colsample_bytree, max_bin
-        As in `LogisticBoost`.
+        As in `LogisticBoost`, and so are the attributes.
     early_stopping_rounds, cv, budget, pos_label, categorical_features, keep_columns, device, on_interrupt, n_jobs
         As in `LogisticBoost`.
     random_state, verbose
         As in `LogisticBoost`.
-
-    Attributes
-    ----------
-    trees_, n_rounds_, learning_curve_, booster_
-        As in `SGBAP`.
-    rates_, cutoff_, columns_, classes_
-        As in all rankers.
 
     References
     ----------

@@ -51,17 +51,9 @@ SURE = 10.0
 
 
 class RowSums:
-    """Sums over the rows of this process; `toprank.distributed` has one over all workers.
+    """Sums over the rows of this process; `toprank.distributed` has one over all workers."""
 
-    Attributes
-    ----------
-    threads : Threads
-        Threads that process the rows.
-    has_all_rows : bool
-        False if other processes have rows too.
-    """
-
-    has_all_rows = True
+    has_all_rows = True  # False if other processes have rows too
 
     def __init__(self, threads: Threads | None = None):
         self.threads = threads or Threads()
@@ -94,10 +86,7 @@ class RowSums:
     def gather(self, values: np.ndarray) -> tuple[np.ndarray, slice | np.ndarray]:
         """Values of the rows of all processes, in the order of the table, and where the own rows are.
 
-        Parameters
-        ----------
-        values : float64 array of shape (n, n_values)
-            One row per row of this process.
+        `values`, float64 (n, n_values), has one row per row of this process.
         """
         return values, slice(0, len(values))
 
@@ -173,13 +162,9 @@ class ExponentialAP(Loss):
 
     In the paper's terms 1 - AP_exp (eq. 11), and its gradient (eq. 12), with the misprint there mended: the sum in the
     denominator runs over all M cases.
-
-    Attributes
-    ----------
-    alpha : float
-        Steepness: I(a <= b) becomes exp(alpha (b - a)); 1 in the paper. The larger, the more only the top counts.
     """
 
+    # Steepness: I(a <= b) becomes exp(alpha (b - a)); 1 in the paper. The larger, the more only the top counts.
     alpha: float = 1.0
 
     def value(self, score: np.ndarray, is_positive: np.ndarray, weight: np.ndarray) -> float:
@@ -197,7 +182,14 @@ class ExponentialAP(Loss):
         is at most alpha times the size of the first.
         """
         n, values = len(score), np.empty(len(score), np.float32)
-        found = all_rows.over(n, lambda rows: _tops(score[rows], weight[rows], is_positive[rows], self.alpha))
+
+        def tops_of(rows: slice) -> tuple[float, float, bool]:
+            """The largest alpha * score + log(weight) of each class, and whether all weights are 0 or 1."""
+            parts = score[rows], weight[rows], is_positive[rows], self.alpha
+            *plain, others = plain_tops(*parts)
+            return (*class_tops(*parts), False) if others else (*plain, True)
+
+        found = all_rows.over(n, tops_of)
         tops = all_rows.largest(np.array([(-np.inf, -np.inf), *(part[:2] for part in found)]).max(axis=0))
 
         def exponentials(rows: slice) -> tuple[int, int]:
@@ -215,12 +207,6 @@ class ExponentialAP(Loss):
         return slopes
 
 
-def _tops(score: np.ndarray, weight: np.ndarray, is_positive: np.ndarray, alpha: float) -> tuple[float, float, bool]:
-    """The largest alpha * score + log(weight) of negatives and of positives, and whether all weights are 0 or 1."""
-    *tops, others = plain_tops(score, weight, is_positive, alpha)
-    return (*class_tops(score, weight, is_positive, alpha), False) if others else (*tops, True)
-
-
 def _log_sum(score: np.ndarray, weight: np.ndarray) -> float:
     """The logarithm of the weighted sum of exponentials."""
     with np.errstate(divide="ignore"):
@@ -233,17 +219,11 @@ class SigmoidAP(Loss):
 
     The gradient (eq. 10) is derived anew: the printed one lacks the factor alpha, has the sign of the sigmoid's
     derivative the wrong way round, and sums over the N negatives where all M cases are meant.
-
-    Attributes
-    ----------
-    alpha : float
-        Steepness: the larger, the nearer the surrogate is to 1 - AP, and the more gradients vanish.
-    exact_pairs : int
-        Most pairs of a positive and another case to sum one by one. With more, masses are put on a grid of scores
-        (`GRID_STEP`) and sums over them are convolutions, which takes n + B log B steps instead of P n.
     """
 
-    alpha: float = 1.0
+    alpha: float = 1.0  # steepness: the larger, the nearer the surrogate is to 1 - AP, and the more gradients vanish
+    # Most pairs of a positive and another case to sum one by one. With more, masses are put on a grid of scores
+    # (`GRID_STEP`) and sums over them are convolutions, which takes n + B log B steps instead of P n.
     exact_pairs: int = EXACT_PAIRS
 
     @property
@@ -342,17 +322,10 @@ class SigmoidAP(Loss):
 
 @dataclass(frozen=True)
 class Blend(Loss):
-    """The logistic loss and a surrogate of average precision together.
-
-    Attributes
-    ----------
-    surrogate : Loss
-    share : float
-        Share of the surrogate in the curvature, between 0 and 1: as scores change, each of the two keeps its say.
-    """
+    """The logistic loss and a surrogate of average precision together."""
 
     surrogate: Loss
-    share: float
+    share: float  # of the surrogate in the curvature, 0 to 1: as scores change, each of the two keeps its say
 
     def value(self, score: np.ndarray, is_positive: np.ndarray, weight: np.ndarray) -> float:
         """Both values, each with its share."""

@@ -44,38 +44,14 @@ class LogisticBoost(PlainBooster):
 
     Parameters
     ----------
-    n_estimators : int, default 400
-        Most trees; exactly so many with cv=0.
-    learning_rate : float, default 0.05
+    n_estimators, learning_rate
+        As in `SGBAP`.
     max_depth : int, default 6
         Most conditions on a path of a tree.
-    min_child_weight, reg_lambda : float, default 1.0
-        XGBoost's penalties: least sum of curvature in a leaf, and what is added to it.
-    subsample : float, default 0.8
-        Share of the cases that a round sees.
-    colsample_bytree : float, default 0.8
-        Share of the columns that a tree may use.
-    max_bin : int, default 256
-        Most bins of a number column.
-    early_stopping_rounds : int or None, default 50
-        Rounds without a gain in held-out average precision after which the folds stop.
-    cv : int, splitter or iterable, default 5
-        Folds to choose the number of rounds and to estimate hit rates of new cases; 0 turns both off.
-    budget : int, float or None
-        Number or share of cases that can be checked; sets the cutoff of `predict`. None = the number of positives.
-    pos_label : label or None
-        The positive class; None = that of a usual pair, such as yes of yes/no, else the larger label.
-    categorical_features, keep_columns : list or None
-        Columns to read as categories; columns to use although they look like identifiers.
-    device : str, default "cpu"
-        "cuda" grows the trees on a GPU.
-    on_interrupt : {"raise", "keep"}, default "raise"
-        "keep": Ctrl-C ends the fit with the rounds done so far.
-    n_jobs : int or None
-        Threads; -1 = all. The model does not depend on it.
-    random_state : int, RandomState or None
-    verbose : int
-        1 shows a progress line with the average precision of held-out cases.
+    min_child_weight, reg_lambda, subsample, colsample_bytree, max_bin, early_stopping_rounds, cv, budget, pos_label
+        As in `SGBAP`.
+    categorical_features, keep_columns, device, on_interrupt, n_jobs, random_state, verbose
+        As in `SGBAP`.
 
     Attributes
     ----------

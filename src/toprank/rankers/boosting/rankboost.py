@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from numbers import Integral
 from typing import Any
@@ -15,7 +16,6 @@ from toprank._core.stumps import add_masses, best_stump, stump_values
 from toprank._core.threads import Threads
 from toprank.data.binned_cases import BinnedCases
 from toprank.errors import InputError
-from toprank.files.model_file import without_prefix
 from toprank.rankers.boosting.boosted_ranker import BOOSTED_CONSTRAINTS, BoostedRanker
 from toprank.rankers.validation import check_finite
 from toprank.tree.additive import DTYPES, AdditiveTrees
@@ -45,10 +45,8 @@ class RankBoost(BoostedRanker):
     missing : {"abstain", "side"}, default "abstain"
         What a weak ranking says of a missing value. "abstain": nothing, it stands midway between the two sides. "side":
         the side that agrees better with the pairs, as published.
-    early_stopping_rounds : int or None, default 50
-        Rounds without a gain in held-out average precision after which the folds stop.
-    cv : int, splitter or iterable, default 5
-        Folds to choose the number of rounds and to estimate hit rates of new cases; 0 turns both off.
+    early_stopping_rounds, cv
+        As in `SGBAP`.
     budget, pos_label, categorical_features, keep_columns, on_interrupt, n_jobs, random_state, verbose
         As in `SGBAP`. The model depends on random_state by the folds alone.
 
@@ -125,9 +123,6 @@ class RankBoost(BoostedRanker):
         super()._take(growing)
         self.pair_loss_ = np.array(growing.pair_loss)
 
-    def _plain_parts(self) -> dict[str, Any]:
-        return {"trees": {name: array.tolist() for name, array in self.trees_.to_arrays().items()}}
-
     def _size_in_words(self) -> str:
         n_columns = len(np.unique(self.trees_.feature[~self.trees_.is_leaf]))
         return f"{plural(len(self.trees_), 'weak ranking')} of {plural(n_columns, 'column')}"
@@ -137,12 +132,10 @@ class RankBoost(BoostedRanker):
         return {"n_leaves": 2 * n, "n_trees": len(self.trees_), "n_conditions": n}
 
     def _to_arrays(self) -> dict[str, np.ndarray]:
-        trees = {f"trees_{name}": array for name, array in self.trees_.to_arrays().items()}
-        return super()._to_arrays() | trees | {"pair_loss": self.pair_loss_}
+        return super()._to_arrays() | {"pair_loss": self.pair_loss_}
 
     def _from_arrays(self, arrays: dict[str, np.ndarray]) -> None:
         super()._from_arrays(arrays)
-        self.trees_ = AdditiveTrees.from_arrays(without_prefix(arrays, "trees_"), self.columns_)
         loss = arrays["pair_loss"]
         if loss.dtype != np.float64 or loss.shape != (len(self.trees_),) or not np.all(loss >= 0):
             raise InputError("Its losses are not one number per tree.")
@@ -162,7 +155,7 @@ class Stump:
 
 
 class Stumps:
-    """Weak rankings, chosen one by one on some rows of a table; see `Growing`.
+    """Weak rankings, chosen one by one on some rows of a table, as `Rounds` grow trees.
 
     Scores are sums in single precision, as those of the trees are.
     """
@@ -243,81 +236,47 @@ class Stumps:
 
     def trees(self) -> AdditiveTrees:
         """The weak rankings as trees."""
-        parts = TreeArrays(self._mapper, self._missing_side)
-        for stump in self._stumps:
-            parts.add(stump)
-        return parts.to_trees()
+        return trees_of(self._stumps, self._mapper, self._missing_side)
 
 
-class TreeArrays:
-    """Weak rankings as nodes of trees: a leaf, a condition, or, if missing values abstain, two conditions."""
+def trees_of(stumps: Sequence[Stump], mapper: BinMapper, missing_side: bool) -> AdditiveTrees:
+    """Weak rankings as trees: a leaf, a condition, or, if missing values abstain, two conditions."""
+    nodes: list[dict[str, Any]] = []
+    sets: list[np.ndarray] = []
+    roots: list[int] = []
 
-    def __init__(self, mapper: BinMapper, missing_side: bool):
-        self._mapper, self._missing_side = mapper, missing_side
-        self._nodes: list[dict[str, Any]] = []
-        self._sets: list[np.ndarray] = []
-        self._roots: list[int] = []
+    def condition(column: int, categories: np.ndarray | None, threshold: float) -> dict[str, Any]:
+        if categories is None:
+            return {"kind": NUMERIC, "feature": column, "threshold": threshold}
+        sets.append(np.isin(np.arange(256), categories))
+        return {"kind": CATEGORY, "feature": column, "category_at": len(sets) - 1}
 
-    def add(self, stump: Stump) -> None:
-        """Add one tree."""
-        at = len(self._nodes)
-        self._roots.append(at)
-        if stump.column < 0:
-            self._add_leaf(0.0)
-            return
-        is_category = bool(self._mapper.is_categorical[stump.column])
-        known_left = False
-        if not self._missing_side:  # missing values leave first
-            self._nodes.append(self._known(stump.column, is_category) | {"left": at + 1, "right": at + 2})
-            known_left = True
-        place = len(self._nodes)
-        if is_category:  # the category goes left
-            condition = self._category(stump.column, np.array([stump.cut]))
-            left, right = stump.above, stump.below
-        else:
-            condition = self._number(stump.column, self._threshold(stump))
-            left, right = stump.below, stump.above
-        first = place + (2 if known_left else 1)
-        missing_left = int(stump.missing == left)
-        self._nodes.append(
-            condition | {"left": first, "right": first + 1, "gain": stump.gain, "missing_left": missing_left}
+    for stump in stumps:
+        column, at = stump.column, len(nodes)
+        roots.append(at)
+        if column < 0:
+            nodes.append({"kind": LEAF, "value": 0.0})
+            continue
+        is_category, n_bins = bool(mapper.is_categorical[column]), int(mapper.n_bins[column])
+        if not missing_side:  # missing values leave first: a known number, or a category of training, goes left
+            known = condition(column, np.arange(n_bins) if is_category else None, math.inf)
+            nodes.append(known | {"left": at + 1, "right": at + 2})
+        first = len(nodes) + (1 if missing_side else 2)
+        threshold = 0.0
+        if not is_category:
+            cut, is_last = np.array([stump.cut]), stump.cut + 1 >= n_bins
+            threshold = float(mapper.thresholds(np.array([column]), cut, np.array([-1]) if is_last else cut + 1)[0])
+        # The category goes left, and so do numbers up to the threshold.
+        left, right = (stump.above, stump.below) if is_category else (stump.below, stump.above)
+        nodes.append(
+            condition(column, np.array([stump.cut]) if is_category else None, threshold)
+            | {"left": first, "right": first + 1, "gain": stump.gain, "missing_left": int(stump.missing == left)}
         )
-        if known_left:
-            self._add_leaf(stump.missing)
-        self._add_leaf(left)
-        self._add_leaf(right)
-
-    def _threshold(self, stump: Stump) -> float:
-        column, cut = np.array([stump.column]), np.array([stump.cut])
-        is_last = stump.cut + 1 >= int(self._mapper.n_bins[stump.column])
-        return float(self._mapper.thresholds(column, cut, np.array([-1]) if is_last else cut + 1)[0])
-
-    def _known(self, column: int, is_category: bool) -> dict[str, Any]:
-        """The condition that a value is there: a number, or a category of training."""
-        if is_category:
-            return self._category(column, np.arange(self._mapper.n_bins[column]))
-        return self._number(column, math.inf)
-
-    def _number(self, column: int, threshold: float) -> dict[str, Any]:
-        return {"kind": NUMERIC, "feature": column, "threshold": threshold}
-
-    def _category(self, column: int, categories: np.ndarray) -> dict[str, Any]:
-        bits = np.zeros(256, np.uint8)
-        bits[categories] = 1
-        self._sets.append(bits)
-        return {"kind": CATEGORY, "feature": column, "category_at": len(self._sets) - 1}
-
-    def _add_leaf(self, value: float) -> None:
-        self._nodes.append({"kind": LEAF, "value": value})
-
-    def to_trees(self) -> AdditiveTrees:
-        """All trees added so far."""
-        usual = {"feature": 0, "threshold": 0.0, "left": -1, "right": -1, "missing_left": 0, "category_at": -1,
-                 "value": 0.0, "cover": 1.0, "gain": 0.0}  # fmt: skip
-        arrays = {name: np.array([node.get(name, usual.get(name)) for node in self._nodes])
-                  for name in DTYPES if name not in ("category_bits", "root")}  # fmt: skip
-        bits = np.array(self._sets, np.uint8).reshape(-1, 256)
-        packed = np.packbits(bits, axis=1, bitorder="little").view(np.uint64).reshape(-1, 4)
-        return AdditiveTrees(
-            **arrays, category_bits=packed, root=np.array(self._roots), n_features=len(self._mapper.n_bins)
-        ).check()
+        nodes += [{"kind": LEAF, "value": each} for each in ([] if missing_side else [stump.missing]) + [left, right]]
+    usual = {"feature": 0, "threshold": 0.0, "left": -1, "right": -1, "missing_left": 0, "category_at": -1,
+             "value": 0.0, "cover": 1.0, "gain": 0.0}  # fmt: skip
+    arrays = {name: np.array([node.get(name, usual.get(name)) for node in nodes])
+              for name in DTYPES if name not in ("category_bits", "root")}  # fmt: skip
+    bits = np.array(sets, np.uint8).reshape(-1, 256)
+    packed = np.packbits(bits, axis=1, bitorder="little").view(np.uint64).reshape(-1, 4)
+    return AdditiveTrees(**arrays, category_bits=packed, root=np.array(roots), n_features=len(mapper.n_bins)).check()

@@ -32,56 +32,33 @@ a tree that separates the classes, so that there is no best step."""
 
 @dataclass(frozen=True)
 class Settings:
-    """How a booster is grown.
+    """How a booster is grown."""
 
-    Attributes
-    ----------
-    parameters : dict
-        XGBoost's own.
-    loss_of : callable
-        loss_of(round) -> Loss, rounds counted from 0.
-    subsample : float
-        Share of the cases that a round sees.
-    seed : int
-    line_search : bool
-        True: algorithm 1 of the paper, regression trees on the gradients, and the step along each tree that minimises
-        the loss. False: Newton steps, with the bound on the curvature.
-    shrinkage : float
-        What the steps of the line search are multiplied by; XGBoost does that itself with Newton steps.
-    weight_unit : float
-        What weights are multiplied by: XGBoost's penalties are in cases (`weight_unit`).
-    """
-
-    parameters: dict[str, Any]
-    loss_of: Callable[[int], Loss]
-    subsample: float
+    parameters: dict[str, Any]  # XGBoost's own
+    loss_of: Callable[[int], Loss]  # loss_of(round) -> Loss, rounds counted from 0
+    subsample: float  # share of the cases that a round sees
     seed: int
+    # True: algorithm 1 of the paper, regression trees on the gradients, and the step along each tree that minimises the
+    # loss. False: Newton steps, with the bound on the curvature.
     line_search: bool = False
+    # What the steps of the line search are multiplied by; XGBoost does that itself with Newton steps
     shrinkage: float = 1.0
-    weight_unit: float = 1.0
+    weight_unit: float = 1.0  # what weights are multiplied by: XGBoost's penalties are in cases (`weight_unit`)
 
 
 @dataclass(frozen=True)
 class Rows:
-    """Encoded rows for XGBoost: float array (n, n_features), labels and weights, and "q" or "c" for each column.
-
-    Attributes
-    ----------
-    runs : list of (int, int), or None
-        Of rows that are spread over workers: the number, in the whole table, of the first row of each run of rows that
-        follow one another, and how many there are. None: these rows are the whole table.
-    bins : xgboost.QuantileDMatrix or None
-        A table whose bins are used; None = quantiles of these rows.
-    margin : float64 array of shape (n,) or None
-        Log-odds that boosting starts from; None = those of all cases.
-    """
+    """Encoded rows for XGBoost: float array (n, n_features), labels and weights, and "q" or "c" for each column."""
 
     X: np.ndarray
     is_positive: np.ndarray
     weight: np.ndarray
     types: list[str]
+    # Of rows that are spread over workers: the number, in the whole table, of the first row of each run of rows that
+    # follow one another, and how many there are. None: these rows are the whole table.
     runs: list[tuple[int, int]] | None = None
-    bins: Any = None
+    bins: Any = None  # a table whose bins are used; None = quantiles of these rows
+    # float64 (n,) or None: log-odds that boosting starts from; None = those of all cases
     margin: np.ndarray | None = None
 
     def to_xgboost(self, parameters: dict[str, Any], like: Any = None) -> Any:
@@ -116,16 +93,10 @@ def single_precision(X: np.ndarray) -> np.ndarray:
 class Rounds:
     """A booster, its training rows, and optionally other rows that it scores after every round.
 
-    Attributes
-    ----------
-    n_rounds : int
-    score : float array of shape (n,)
-        What the trees add to the training rows, as XGBoost adds it up.
-    start : Start or None
-        Where the margins of the rows come from.
+    `score`, float (n,), is what the trees add to the training rows, as XGBoost adds it up.
     """
 
-    start: Any = None
+    start: Any = None  # the `Start` that the margins of the rows come from
 
     def __init__(self, rows: Rows, settings: Settings, others: Rows | None = None, all_rows: RowSums = THIS_PROCESS):
         self.settings, self.all_rows = settings, all_rows
@@ -259,15 +230,15 @@ def to_fixed_points(slopes: Slopes, all_rows: RowSums = THIS_PROCESS) -> None:
     All gradients are multiples of one power of 2, and so are all curvatures. XGBoost's sums, in double precision, are
     then exact in any order: the same trees grow with any number of threads and workers.
     """
-    for values in (slopes.gradient, slopes.curvature):
-        _to_fixed_point(values, all_rows)
 
+    def round_in_place(values: np.ndarray) -> None:
+        n = len(values)
+        ends = [(0.0, 0.0), *all_rows.over(n, lambda rows: (values[rows].max(), -values[rows].min()))]
+        most = float(all_rows.largest(np.array([np.max(ends)]))[0])  # NaN if there is one
+        if not math.isfinite(most):
+            raise InputError("The loss has no finite gradient. Hint: use a smaller learning rate or alpha.")
+        unit = math.ldexp(1.0, max(math.frexp(most)[1] - FLOAT32_BITS, -126))
+        all_rows.over(n, lambda rows: to_fixed_point(values[rows], np.float32(1 / unit), np.float32(unit)))
 
-def _to_fixed_point(values: np.ndarray, all_rows: RowSums) -> None:
-    n = len(values)
-    ends = [(0.0, 0.0), *all_rows.over(n, lambda rows: (values[rows].max(), -values[rows].min()))]
-    most = float(all_rows.largest(np.array([np.max(ends)]))[0])  # NaN if there is one
-    if not math.isfinite(most):
-        raise InputError("The loss has no finite gradient. Hint: use a smaller learning rate or alpha.")
-    unit = math.ldexp(1.0, max(math.frexp(most)[1] - FLOAT32_BITS, -126))
-    all_rows.over(n, lambda rows: to_fixed_point(values[rows], np.float32(1 / unit), np.float32(unit)))
+    round_in_place(slopes.gradient)
+    round_in_place(slopes.curvature)

@@ -94,12 +94,8 @@ class SGBAP(WarmBooster):
         positive, as boosted trees alone learn little from so few; else None, as with cv=0.
     cv : int, splitter or iterable, default 5
         Folds to choose the number of rounds and to estimate hit rates of new cases; 0 turns both off.
-    budget : int, float or None
-        Number or share of cases that can be checked; sets the cutoff of `predict`. None = the number of positives.
-    pos_label : label or None
-        The positive class; None = that of a usual pair, such as yes of yes/no, else the larger label.
-    categorical_features, keep_columns : list or None
-        Columns to read as categories; columns to use although they look like identifiers.
+    budget, pos_label, categorical_features, keep_columns
+        As in `MetaAP`.
     device : str, default "cpu"
         "cuda" grows the trees on a GPU.
     on_interrupt : {"raise", "keep"}, default "raise"
@@ -285,17 +281,15 @@ class SGBAP(WarmBooster):
         has_forest_first = self.init == "auto" and self.start_ is not None and self.start_.slope > 0
         has_blend_by_folds = self.blend == "auto" and not has_forest_first
         has_depth_by_folds = self.max_depth == "auto" and self.n_positives_ >= FEWEST_POSITIVES and not has_forest_first
+        depth = f"of up to {self.max_depth_} conditions in a row"
+        if self.max_depth_ == ADDITIVE:
+            depth = "of one condition each, so that columns add up"
         start = {"start": f"a forest, as fewer than {FEW_POSITIVES} cases are positive"} if has_forest_first else {}
         return super()._facts() | start | {
             "rounds": f"{self.n_rounds_:,}{by_folds}",
             "blend": self._blend_in_words() + (by_folds if has_blend_by_folds else ""),
-            "trees": self._depth_in_words() + (by_folds if has_depth_by_folds else ""),
+            "trees": depth + (by_folds if has_depth_by_folds else ""),
         }  # fmt: skip
-
-    def _depth_in_words(self) -> str:
-        if self.max_depth_ == ADDITIVE:
-            return "of one condition each, so that columns add up"
-        return f"of up to {self.max_depth_} conditions in a row"
 
     def _blend_in_words(self) -> str:
         if self.blend_ == 0:

@@ -15,7 +15,7 @@ from sklearn.utils.validation import has_fit_parameter
 from toprank._core.threads import Threads
 from toprank.data.cases import Cases
 from toprank.errors import InputError, InputTypeError
-from toprank.files.model_file import model_from_arrays, model_to_arrays, without_prefix
+from toprank.files.model_file import model_from_arrays, model_to_arrays, with_prefix, without_prefix
 from toprank.rankers.additive_ranker import AdditiveRanker
 from toprank.rankers.base import Ranker
 from toprank.rankers.log_odds import fit_logistic
@@ -31,28 +31,16 @@ INNER_FOLDS = 5
 
 @dataclass(frozen=True, eq=False)
 class Start:
-    """A fitted model whose score, on the scale of log-odds, is what boosting starts from.
+    """A fitted model whose score, on the scale of log-odds, is what boosting starts from."""
 
-    Attributes
-    ----------
-    model : estimator
-        A ranker of this library, or an estimator with decision_function or predict_proba.
-    slope, intercept : float
-        Log-odds = slope * score + intercept, slope >= 0: Platt's scaling, learned from out-of-fold scores.
-    least : float
-        Above 0: the scores are rates. They are clipped to [least, 1 - least], and their log-odds take the place of the
-        score. 0: the scores are used as they are.
-    mean : float
-        Mean log-odds of training rows, which explanations compare with.
-    usual : tuple of float
-        Median, 10 % and 90 % quantile of the score of training rows, weighted.
-    """
-
-    model: Any
-    slope: float
+    model: Any  # a ranker of this library, or an estimator with decision_function or predict_proba
+    slope: float  # log-odds = slope * score + intercept, slope >= 0: Platt's scaling, learned from out-of-fold scores
     intercept: float
+    # Above 0: the scores are rates. They are clipped to [least, 1 - least], and their log-odds take the place of the
+    # score. 0: the scores are used as they are.
     least: float
-    mean: float = 0.0
+    mean: float = 0.0  # mean log-odds of training rows, which explanations compare with
+    # Median, 10 % and 90 % quantile of the score of training rows, weighted
     usual: tuple[float, float, float] = (0.0, 0.0, 0.0)
 
     @classmethod
@@ -116,7 +104,7 @@ class Start:
                 "Hint: set init to one, such as MetaAPForest(), or pickle the model."
             )
         numbers = np.array([self.slope, self.intercept, self.least, self.mean, *self.usual])
-        return {"scale": numbers, **{f"of_{name}": array for name, array in model_to_arrays(self.model).items()}}
+        return {"scale": numbers} | with_prefix(model_to_arrays(self.model), "of_")
 
     @classmethod
     def from_arrays(cls, arrays: dict[str, np.ndarray], columns: list[Column]) -> Start:
@@ -155,11 +143,6 @@ class InitFits:
     """Fits of `init` on parts of one table; the same part is fitted once.
 
     With 5 folds there are 16 fits in place of 36: leaving out folds 1 and 2 is the same as leaving out 2 and 1.
-
-    Attributes
-    ----------
-    folds : list of Fold
-        Those of the booster; their held-out rows are also the parts whose out-of-fold scores are needed.
     """
 
     def __init__(self, owner: Ranker, init: Any, data: Cases, threads: Threads):
@@ -176,21 +159,12 @@ class InitFits:
                 "decision_function or predict_proba. Hint: init=LogisticBoost() or a classifier of scikit-learn."
             )
         self._fitted: dict[bytes, Any] = {}
-        self.folds: list[Fold] = []
+        self.folds: list[Fold] = []  # of the booster; their held-out rows are also the parts to score out of fold
 
     def start(self, rows: np.ndarray, weight: np.ndarray) -> tuple[Start, np.ndarray]:
         """`init` fitted on some rows, and the log-odds of these rows by models that did not see them.
 
-        Parameters
-        ----------
-        rows : int array
-        weight : float64 array of shape (n,)
-            Of all rows of the table.
-
-        Returns
-        -------
-        Start
-        float64 array of the length of `rows`
+        `weight`, float64 (n,), is that of all rows of the table.
         """
         inside = np.zeros_like(weight)
         inside[rows] = weight[rows]

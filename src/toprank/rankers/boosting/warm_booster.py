@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -12,7 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from toprank._core.threads import Threads
 from toprank.data.cases import Cases
-from toprank.files.model_file import without_prefix
+from toprank.files.model_file import with_prefix, without_prefix
 from toprank.rankers.additive_ranker import COVER_ROWS
 from toprank.rankers.base import Ranker
 from toprank.rankers.boosting.boosted_ranker import Followed
@@ -29,16 +28,11 @@ class WarmBooster(Booster):
 
     Trees learn from out-of-fold log-odds, so that they do not trust what `init` only remembers; new rows get those of
     `init` fitted on all rows. The folds repeat the whole procedure, so that rates are those of new cases.
-
-    Attributes
-    ----------
-    start_ : Start or None
-        The fitted `init` and its scale; None without one.
     """
 
     _start_params = ("init",)
     init: Any
-    start_: Start | None
+    start_: Start | None  # the fitted `init` and its scale
     _fits: InitFits | None = None
 
     # --- fitting ------------------------------------------------------------------------------------------------
@@ -74,10 +68,9 @@ class WarmBooster(Booster):
         if self._fits is None:
             return super()._start(data, rows, weight, threads, others)
         start, margin = self._fits.start(rows, weight)
-        known = replace(rows_of(data, rows, weight), margin=margin)
-        held_out = None
+        known, held_out = rows_of(data, rows, weight, margin), None
         if others is not None:
-            held_out = replace(rows_of(data, others, weight), margin=start.margin(data.X[others], threads))
+            held_out = rows_of(data, others, weight, start.margin(data.X[others], threads))
         growing = self._rounds(known, self._settings(), held_out, RowSums(threads))
         growing.start = start
         return growing
@@ -167,7 +160,7 @@ class WarmBooster(Booster):
 
     def _to_arrays(self) -> dict[str, np.ndarray]:
         start = {} if self.start_ is None else self.start_.to_arrays()
-        return super()._to_arrays() | {f"init_{name}": array for name, array in start.items()}
+        return super()._to_arrays() | with_prefix(start, "init_")
 
     def _from_arrays(self, arrays: dict[str, np.ndarray]) -> None:
         super()._from_arrays(arrays)

@@ -42,9 +42,9 @@ class ListRounds(Rounds):
 def repeated(rows: Rows, seed: int) -> Rows:
     """The rows, each as often as its weight says, with weight 1."""
     copies = copies_of(rows.weight, rows.is_positive, seed)
-    at = np.repeat(np.arange(len(copies)), copies)
-    if len(at) == len(copies) and np.array_equal(at, np.arange(len(copies))):
+    if np.all(copies == 1):
         return replace(rows, weight=np.ones(len(copies)))
+    at = np.repeat(np.arange(len(copies)), copies)
     return replace(rows, X=rows.X[at], is_positive=rows.is_positive[at], weight=np.ones(len(at)))
 
 
@@ -148,27 +148,12 @@ class MAPBoost(ListBooster):
 
     Parameters
     ----------
-    n_estimators, learning_rate, max_depth
-        As in `LogisticBoost`.
-    min_child_weight : float, default 0.0
-        Least sum of curvature in a leaf; pairs of one long list have little.
-    reg_lambda, subsample, colsample_bytree, max_bin, early_stopping_rounds, cv, budget, pos_label
-        As in `LogisticBoost`.
-    categorical_features, keep_columns, device, on_interrupt, n_jobs, random_state, verbose
-        As in `LogisticBoost`.
-
-    Attributes
-    ----------
-    trees_, n_rounds_, learning_curve_, booster_
-        As in `SGBAP`.
-    rates_, cutoff_, columns_, classes_
-        As in all rankers.
-
-    Notes
-    -----
-    XGBoost's ranking takes no weights of cases, so cases are repeated: whole weights are numbers of copies; with other
-    weights, copies are drawn in proportion (`copies_of`). 1 to 3 threads gave the same model, which XGBoost does not
-    promise.
+    n_estimators, learning_rate, max_depth, min_child_weight, reg_lambda, subsample, colsample_bytree, max_bin
+        As in `PairwiseBoost`, and so are the attributes and the notes.
+    early_stopping_rounds, cv, budget, pos_label, categorical_features, keep_columns, device, on_interrupt, n_jobs
+        As in `PairwiseBoost`.
+    random_state, verbose
+        As in `PairwiseBoost`.
 
     Examples
     --------

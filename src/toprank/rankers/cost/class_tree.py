@@ -15,7 +15,7 @@ from toprank.errors import InputError
 from toprank.explain import ClassRule, TreeWalk, Visit, Way, path_conditions, rule_table
 from toprank.explain.paths import ways_up
 from toprank.export import WIDTH, block_lines, question
-from toprank.files.model_file import facts_of, model_of, without_prefix
+from toprank.files.model_file import facts_of, model_of, with_prefix, without_prefix
 from toprank.metrics.intervals import proportion_interval
 from toprank.rankers.binned import BinnedReader, OneTree
 from toprank.tree.columns import Column
@@ -264,7 +264,7 @@ class ClassTree(ClassifierMixin, OneTree, BinnedReader):
         """Return the arrays of the fitted model for a file."""
         check_depth(self.tree_)
         learned = {name: getattr(self, f"{name}_") for name in ARRAYS} | {"n_iter": np.array(self.n_iter_)}
-        return {f"tree_{name}": array for name, array in self.tree_.to_arrays().items()} | learned
+        return with_prefix(self.tree_.to_arrays(), "tree_") | learned
 
     def _from_arrays(self, arrays: dict[str, np.ndarray]) -> None:
         """Restore the fitted model from the arrays of a file."""

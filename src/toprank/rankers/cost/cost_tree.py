@@ -9,10 +9,10 @@ import numpy as np
 
 from toprank._core.threads import Threads
 from toprank.data.binned_cases import BinnedCases
-from toprank.files.model_file import without_prefix
+from toprank.files.model_file import with_prefix, without_prefix
 from toprank.rankers.cost.labelled_tree import BALANCED, LABELLED_CONSTRAINTS, LabelledTree
 from toprank.rankers.greedy.monotone import MONOTONIC_CST, bounded_rates, directions_of_tree
-from toprank.rankers.growth import CCP_ALPHA, CV, DEPTH
+from toprank.rankers.growth import CCP_ALPHA, DEPTH, FOLD_CONSTRAINTS
 from toprank.rankers.meta.pruning import best_penalty, checked_penalties, penalties_to_try
 from toprank.rankers.unseen import held_out_folds, pruning_folds
 from toprank.tree.meta.prune import SMALLEST_PENALTY, link_penalties, prune_tree
@@ -36,33 +36,25 @@ class CostTree(LabelledTree):
     ----------
     max_depth : int or None
         Most conditions on a path; None = no limit.
-    fp_cost : float or "balanced", default "balanced"
-        Cost of a false positive; balanced: all negatives together cost as much as all positives.
-    fn_cost : float, default 1.0
-        Cost of a false negative.
+    fp_cost, fn_cost
+        As in `TAOTree`.
     ccp_alpha : float or "cv", default "cv"
         Penalty per leaf, in the unit of `fp_cost` and `fn_cost`; leaves that save less are pruned. 0 prunes nothing.
         "cv" chooses the penalty with the lowest cross-validated cost; ties go to the largest.
-    cv : int, splitter or iterable of splits, default 5
-        Folds for the hit rates of new cases and for ccp_alpha="cv"; an int means stratified folds. 0: training rates
-        only, and ccp_alpha="cv" uses 5 folds.
-    leaf_score : {"margin", "constant"}, default "margin"
-        How rows are ordered inside a leaf: by the distance to the nearest threshold on the path, or not at all.
+    cv
+        As in `MetaAP`.
+    leaf_score
+        As in `TAOTree`.
     min_samples_leaf : int, default 1
         Minimum weight of a leaf, in cases of the cheaper class.
     smoothing, smoothing_strength, splitter, max_bins
         As in `MetaAP`.
     categorical_features, cat_smooth, min_data_per_group, max_cat_threshold
         As in `MetaAP`.
-    monotonic_cst : array-like of -1, 0, 1 per column, dict of names, or None
-        Number columns in which the score must be monotone, as in scikit-learn: 1 = it never falls as the column rises,
-        -1 = it never rises. Needs leaf_score="constant". The labels of the leaves are monotone too.
-    keep_columns
-        As in `MetaAP`.
-    budget : int, float or None
-        Cases (int) or share of cases (float) that `predict` flags; None: it returns the label of lowest cost.
-    pos_label, n_jobs
-        As in `MetaAP`.
+    monotonic_cst
+        As in `RankingTree`; the labels of the leaves are monotone too.
+    keep_columns, budget, pos_label, n_jobs
+        As in `TAOTree`.
     random_state : int, RandomState or None
         Seed of the folds of ccp_alpha="cv", fixed for None; nothing else is random.
 
@@ -76,10 +68,8 @@ class CostTree(LabelledTree):
         all cases (NaN if there are too few rows for folds).
     objective_ : float
         fp_cost_ * n_fp_ + fn_cost * n_fn_ + ccp_alpha_ * n_leaves_.
-    n_fp_, n_fn_ : float
-        False positives and false negatives among the training cases.
-    fp_cost_ : float
-        The cost of a false positive used.
+    n_fp_, n_fn_, fp_cost_
+        As in `TAOTree`.
 
     References
     ----------
@@ -102,8 +92,7 @@ class CostTree(LabelledTree):
         "max_depth": DEPTH,
         "monotonic_cst": MONOTONIC_CST,
         "ccp_alpha": CCP_ALPHA,
-        "cv": CV,
-        "random_state": ["random_state"],
+        **FOLD_CONSTRAINTS,
     }
 
     max_depth: int | None = None
@@ -184,7 +173,7 @@ class CostTree(LabelledTree):
         return f"{super()._size_in_words()}; ccp_alpha {self.ccp_alpha_:.3g}"
 
     def _to_arrays(self) -> dict[str, np.ndarray]:
-        path = {f"ccp_{name}": values for name, values in getattr(self, "ccp_path_", {}).items()}
+        path = with_prefix(getattr(self, "ccp_path_", {}), "ccp_")
         return super()._to_arrays() | {"penalty": np.array(self.ccp_alpha_)} | path
 
     def _from_arrays(self, arrays: dict[str, np.ndarray]) -> None:

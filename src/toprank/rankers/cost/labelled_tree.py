@@ -41,15 +41,6 @@ class LabelledTree(TreeRanker):
     """Base of the trees whose leaves have a label, chosen by the costs of false positives and false negatives.
 
     A subclass finds the tree and its labels in `_fit_model`, after `_set_costs`, and passes them to `_finish`.
-
-    Attributes
-    ----------
-    fp_cost_ : float
-        The cost of a false positive used.
-    n_fp_, n_fn_ : float
-        False positives and false negatives among the training cases.
-    objective_ : float
-        The objective of the subclass, for the final tree on the training data.
     """
 
     fp_cost: float | str
@@ -57,7 +48,7 @@ class LabelledTree(TreeRanker):
     leaf_score: str
     smoothing: str | None
     smoothing_strength: float
-    objective_: float
+    objective_: float  # that of the subclass, for the final tree on the training data
 
     # --- costs --------------------------------------------------------------------------------------------------
 

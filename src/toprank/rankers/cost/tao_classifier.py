@@ -14,17 +14,12 @@ from toprank._compat import HasMethods, StrOptions
 from toprank._core.dtypes import CATEGORY, NUMERIC
 from toprank._core.threads import Threads, resolve_n_jobs
 from toprank.data.binned_cases import BinnedCases
-from toprank.data.column_roles import learn_columns
-from toprank.data.encoding import encode
-from toprank.data.frames import backend_of
-from toprank.data.shared_table import plain_table
 from toprank.errors import InputError
 from toprank.rankers.cost.class_tree import ClassTree
 from toprank.rankers.cost.tao_tree import ALTERNATING_CONSTRAINTS, Alternating
 from toprank.rankers.growth import GROWTH_CONSTRAINTS
 from toprank.rankers.validation import check_class_labels
 from toprank.tree.bin_mapper import short_between
-from toprank.tree.columns import with_usual
 from toprank.tree.structure import Tree
 from toprank.tree.tao.alternating_tree import AlternatingTree, pruned, to_tree, tree_of
 from toprank.tree.tao.alternation import Alternation
@@ -66,8 +61,6 @@ class TAOClassifier(Alternating, ClassTree):
         Class of each leaf of `tree_` as a position in `classes_`, -1 at inner nodes.
     class_counts_ : float64 array of shape (n_nodes, K)
         Training weight of each class that reached each node.
-    columns_ : list of Column
-        Names and categories of the columns.
     costs_ : float64 array of shape (K, K)
     objective_, objective_path_, n_iter_
         As in `TAOTree`.
@@ -113,33 +106,17 @@ class TAOClassifier(Alternating, ClassTree):
     # --- fitting ------------------------------------------------------------------------------------------------
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
-        """Fit to past cases.
+        """Fit to past cases: X as in the rankers, y with two or more classes, and weights of the rows.
 
-        Parameters
-        ----------
-        X : array or data frame of shape (n, n_features)
-            numpy, pandas, polars or pyarrow; categories and missing values as they are.
-        y : array of shape (n,)
-        sample_weight : array of shape (n,), optional
-            Non-negative weights. Weight 2 is the row twice, weight 0 leaves it out.
-
-        Returns
-        -------
-        self
+        Weight 2 is the row twice, weight 0 leaves it out.
         """
         with self._fitting():
             self._check_random_depth()
             table = self._read(X, reset=True)
             rows, label, weight = self._read_labels(y, sample_weight, len(table))
-            self.columns_, self.left_out_ = learn_columns(table, self.categorical_features, self.keep_columns)
-            self._backend = backend_of(plain_table(X))
-            matrix = encode(table, self.columns_)
-            matrix = matrix if len(rows) == len(matrix) else matrix[rows]
+            none, some = np.zeros(len(label), bool), None if len(rows) == len(table) else rows
             with Threads(resolve_n_jobs(self.n_jobs)) as threads:
-                data = self._make_cases(matrix, np.zeros(len(label), bool), weight, threads)
-                self.columns_ = with_usual(data.columns, data.X, data.is_positive, weight)
-                self.data_hash_ = data.fingerprint()
-                self._fit_model(data, label, threads)
+                self._fit_model(self._learn_table(table, none, weight, threads, some), label, threads)
         return self
 
     def _read_labels(self, y: Any, sample_weight: Any, n_rows: int) -> tuple[np.ndarray, np.ndarray, np.ndarray | None]:

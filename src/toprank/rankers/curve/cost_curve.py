@@ -21,7 +21,7 @@ from toprank.errors import InputError
 from toprank.explain import PathCounts, Rule
 from toprank.export import to_text
 from toprank.files.head import check_cutoff
-from toprank.files.model_file import numbered_parts, without_prefix
+from toprank.files.model_file import numbered_parts, with_prefix, without_prefix
 from toprank.metrics import OperatingPoints
 from toprank.rankers.base import RANKER_CONSTRAINTS, TABLE_FACTS, Ranker
 from toprank.rankers.cost.tao_tree import TAOTree
@@ -41,7 +41,7 @@ from toprank.rankers.curve.path import (
 )
 from toprank.rankers.curve.selection import ROUNDING, Selection
 from toprank.rankers.curve.threshold_moves import DensePath, Place, ThresholdMoves
-from toprank.rankers.growth import CV
+from toprank.rankers.growth import FOLD_CONSTRAINTS
 from toprank.rankers.progress import progress
 from toprank.rankers.unseen import Unseen, has_folds, held_out_folds, pruning_folds
 from toprank.tree.structure import Tree
@@ -50,25 +50,17 @@ from toprank.words.counts import plural
 OF_FOLDS = "cross-validation"
 
 
+@dataclass(frozen=True, eq=False)
 class CurveFolds:
-    """Folds of training data (training rows and held-out rows of each), with the trees fitted on the other folds.
+    """Folds of training data, with the trees fitted on the other folds; they run in parallel."""
 
-    `fitter` returns, for the data of a fold, what fits a tree on them; `path_max_iter` is the most passes over each
-    tree of a path. Folds run in parallel.
-    """
-
-    def __init__(
-        self,
-        data: BinnedCases,
-        folds: list[tuple[np.ndarray, np.ndarray]],
-        base: TAOTree,
-        fitter: Callable[[BinnedCases], FitTree],
-        path_max_iter: int,
-        threads: Threads,
-        verbose: bool,
-    ):
-        self.data, self.folds, self.base, self.fitter = data, folds, base, fitter
-        self.path_max_iter, self.threads, self.verbose = path_max_iter, threads, verbose
+    data: BinnedCases
+    folds: list[tuple[np.ndarray, np.ndarray]]  # training rows and held-out rows of each
+    base: TAOTree
+    fitter: Callable[[BinnedCases], FitTree]  # returns, for the data of a fold, what fits a tree on them
+    path_max_iter: int  # most passes over each tree of a path
+    threads: Threads
+    verbose: bool
 
     def __len__(self) -> int:
         return len(self.folds)
@@ -96,7 +88,7 @@ class CurveFolds:
         def judge(inside: np.ndarray, held_out: np.ndarray) -> list[float]:
             fit = self.fitter(subset(self.data, inside, self.base))
             is_positive = self.data.is_positive[held_out]
-            weight = np.ones(len(held_out)) if self.data.weight is None else self.data.weight[held_out]
+            weight = self.data.all_weights[held_out]
             cost = weight * np.where(is_positive, 1.0, ratio)
             found = []
             for start in starts:
@@ -235,8 +227,7 @@ class CostOptimalCurve(CurveRanker):
         "path_max_iter": [Interval(Integral, 1, None, closed="left")],
         "depths": ["array-like", None],
         "alphas": ["array-like", None],
-        "cv": CV,
-        "random_state": ["random_state"],
+        **FOLD_CONSTRAINTS,
         "verbose": ["verbose"],
     }
 
@@ -363,10 +354,7 @@ class CostOptimalCurve(CurveRanker):
     def diff(self, before: int | Selection, after: int | Selection) -> Any:
         """Return which rules for positives are added, dropped, changed or kept between two points; a frame as in fit.
 
-        Parameters
-        ----------
-        before, after : int or Selection
-            Positions in `path_`, or results of `select`.
+        The points are positions in `path_`, or results of `select`.
         """
         one, other = self._point(before), self._point(after)
         return make_frame(changes_table(leaf_rule_changes(one.tree, other.tree)), self._backend)
@@ -449,7 +437,7 @@ class CostOptimalCurve(CurveRanker):
         arrays["curve"] = np.array([self.max_depth_, self.alpha_, len(self.path_)], np.float64)
         arrays |= {f"grid_{name}": np.array(values, np.float64) for name, values in self.grid_.items()}
         for i, point in enumerate(self.path_):
-            arrays |= {f"tree{i}_{name}": array for name, array in point.tree._to_arrays().items()}
+            arrays |= with_prefix(point.tree._to_arrays(), f"tree{i}_")
             arrays[f"cutoff{i}"] = np.array(astuple(point.tree.cutoff_), np.float64)
         return arrays
 

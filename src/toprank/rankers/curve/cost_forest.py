@@ -56,22 +56,15 @@ class CostOptimalForest(CurveRanker):
         random_state are ignored.
     n_estimators : int, default 30
         Number of members.
-    cost_factor : float, default 1.5
-        Factor between neighbouring costs, above 1; smaller ones give more points.
-    path_max_iter : int, default 1
-        Most passes over each tree of a path, as in `CostOptimalCurve`.
+    cost_factor, path_max_iter
+        As in `CostOptimalCurve`.
     max_samples : int, float or None, default None
         Cases drawn per member: a number, or a share; None = as many as there are. The fewer the cases, the stronger the
         penalty `alpha` of the base.
     max_features : {"sqrt", "log2"}, int, float or None, default None
         Columns drawn at random per member: a number, or a share; None = all.
-    categorical_features, keep_columns
-        As in `MetaAP`.
-    budget : int, float or None
-        Cases (int) or share of cases (float) that `predict` flags, by the ranking; None: it returns the label of the
-        base point.
-    pos_label
-        As in `MetaAP`.
+    categorical_features, keep_columns, budget, pos_label
+        As in `CostOptimalCurve`.
     n_jobs : int or None
         Members fitted in parallel; the results do not depend on it.
     random_state : int, RandomState or None
@@ -89,8 +82,8 @@ class CostOptimalForest(CurveRanker):
         all cases of a class.
     held_out_by_ : {"validation data", "out-of-bag votes", "training data"}
         The figures that `select` uses.
-    selected_ : Selection or None
-        The choice stored by `with_choice`, else None.
+    selected_
+        As in `CostOptimalCurve`.
     trees_ : list of Tree
         Those of the first member by ascending cost, then those of the next.
     oob_decision_function_ : float64 array of shape (n,)
@@ -165,60 +158,17 @@ class CostOptimalForest(CurveRanker):
         self._path_counts = [paths for member in members for paths in member.path_counts]
         # The tree of each member at each cost, int (n_estimators, n_points).
         self._tree_at, self.base_point_ = _side_by_side(members)
-        ratios = [ratio * self.cost_factor ** (i - self.base_point_) for i in range(self._tree_at.shape[1])]
-        is_unseen = [member.is_unseen for member in members]
-        return self._judge_members(np.array(ratios), data, is_unseen, validation, threads)
-
-    def _follow_path(self, data: BinnedCases, ratio: float, seed: int) -> Member:
-        """Fit the curve of one member."""
-        rng = np.random.default_rng(seed)
-        weight = draw_bootstrap(data, self.max_samples, rng)
-        base = self._plain_base().set_params(random_state=seed)
-        drawn = self._drawn(data, weight, base, rng)
-
-        def fit(tree: TAOTree) -> TAOTree:
-            return tree._fit_prepared(drawn, self, Threads())
-
-        first = fit_start(base, Start(base.max_depth, base.alpha), ratio, fit)
-        _, path, at = PathFitter(fit, self.path_max_iter).both_ways(first, ratio, self.cost_factor, Threads())
-        # Keep only what votes and explanations need: a fitted tree holds much more, such as the fits of its nodes.
-        return Member(
-            [tree.tree_ for tree in path],
-            [tree._label for tree in path],
-            [tree.path_counts_ for tree in path],
-            at,
-            weight == 0,
-        )
-
-    def _drawn(self, data: BinnedCases, weight: np.ndarray, base: TAOTree, rng: np.random.Generator) -> BinnedCases:
-        """Return the training data of a bootstrap sample; columns that were not drawn are constant."""
-        rows = np.flatnonzero(weight)
-        X = data.X[rows]
-        n_columns = columns_wanted(self.max_features, X.shape[1])
-        if n_columns is not None:
-            X[:, rng.permutation(X.shape[1])[n_columns:]] = 0.0
-        return BinnedCases(
-            X, data.is_positive[rows], weight[rows], data.columns, splitter=base.splitter, max_bins=base.max_bins
-        )
-
-    def _judge_members(
-        self,
-        ratios: np.ndarray,
-        data: BinnedCases,
-        is_unseen: list[np.ndarray],
-        validation: tuple[np.ndarray, np.ndarray] | None,
-        threads: Threads,
-    ) -> Unseen | None:
-        """Return the mistakes on the training data by all members, and out of bag."""
+        ratios = np.array([ratio * self.cost_factor ** (i - self.base_point_) for i in range(self._tree_at.shape[1])])
         by_all, by_others = self._tally(len(data.X)), self._tally(len(data.X))
-        for i, new in enumerate(is_unseen):
+        for i, member in enumerate(members):
             is_flagged, score = self._member_labels(i, data.X, threads)
+            new = member.is_unseen
             by_all.add(is_flagged, score)
             by_others.add(is_flagged[:, new], score[new], new)
         seen = Labels(data.is_positive, data.weight, *by_all.result())
         is_flagged, self.oob_decision_function_ = by_others.result()
         self.oof_decision_function_, self.oof_fold_ = self.oob_decision_function_, None
-        weight = np.ones(len(data.X)) if data.weight is None else data.weight
+        weight = data.all_weights
         rows = np.flatnonzero((by_others.n_voters > 0) & (weight > 0))
         is_positive, score, weight = data.is_positive[rows], self.oob_decision_function_[rows], weight[rows]
         has_both = 0 < is_positive.sum() < len(rows)
@@ -233,6 +183,34 @@ class CostOptimalForest(CurveRanker):
             unseen = Labels(is_positive, weight, is_flagged[:, rows], score)
         self._judge(ratios, [self._bag(i) for i in range(len(ratios))], seen, unseen, source)
         return self._unseen(unseen)
+
+    def _follow_path(self, data: BinnedCases, ratio: float, seed: int) -> Member:
+        """Fit the curve of one member."""
+        rng = np.random.default_rng(seed)
+        weight = draw_bootstrap(data, self.max_samples, rng)
+        base = self._plain_base().set_params(random_state=seed)
+        rows = np.flatnonzero(weight)
+        X = data.X[rows]
+        n_columns = columns_wanted(self.max_features, X.shape[1])
+        if n_columns is not None:  # columns that were not drawn are constant
+            X[:, rng.permutation(X.shape[1])[n_columns:]] = 0.0
+        drawn = BinnedCases(
+            X, data.is_positive[rows], weight[rows], data.columns, splitter=base.splitter, max_bins=base.max_bins
+        )
+
+        def fit(tree: TAOTree) -> TAOTree:
+            return tree._fit_prepared(drawn, self, Threads())
+
+        first = fit_start(base, Start(base.max_depth, base.alpha), ratio, fit)
+        _, path, at = PathFitter(fit, self.path_max_iter).both_ways(first, ratio, self.cost_factor, Threads())
+        # Keep only what votes and explanations need: a fitted tree holds much more, such as the fits of its nodes.
+        return Member(
+            [tree.tree_ for tree in path],
+            [tree._label for tree in path],
+            [tree.path_counts_ for tree in path],
+            at,
+            weight == 0,
+        )
 
     # --- scoring ------------------------------------------------------------------------------------------------
 

@@ -21,7 +21,7 @@ from toprank.budget import Cutoff, cases_of_budget, curve_text
 from toprank.data.binned_cases import BinnedCases
 from toprank.data.frames import make_frame
 from toprank.errors import InputError
-from toprank.files.model_file import without_prefix
+from toprank.files.model_file import with_prefix, without_prefix
 from toprank.metrics import OperatingPoints
 from toprank.rankers.base import Ranker
 from toprank.rankers.cost.tao_tree import TAOTree
@@ -37,21 +37,12 @@ OF_TRAINING, OF_VALIDATION = "training data", "validation data"
 
 @dataclass(frozen=True, eq=False)
 class Labels:
-    """The labels that the models of a curve give cases of known class.
+    """The labels that the models of a curve give cases of known class."""
 
-    Attributes
-    ----------
-    is_positive : bool array of shape (n,)
-    weight : float64 array of shape (n,) or None
-    is_flagged : bool array of shape (n_points, n)
-        Whether each model flags each case.
-    score : float64 array of shape (n,)
-    """
-
-    is_positive: np.ndarray
-    weight: np.ndarray | None
-    is_flagged: np.ndarray
-    score: np.ndarray
+    is_positive: np.ndarray  # bool (n,)
+    weight: np.ndarray | None  # float64 (n,) or None
+    is_flagged: np.ndarray  # bool (n_points, n): whether each model flags each case
+    score: np.ndarray  # float64 (n,)
 
     def points(self, ratios: np.ndarray) -> OperatingPoints:
         """Return the mistakes of the models, which were fitted at these costs."""
@@ -69,19 +60,6 @@ class CurveRanker(Ensemble):
 
     A subclass fits the models in `_fit_model` and passes them to `_judge`; `_labels_and_scores` and `_labels_at` label
     rows with them.
-
-    Attributes
-    ----------
-    path_ : list of CurvePoint
-    base_point_ : int
-    points_, held_out_points_ : OperatingPoints
-    held_out_by_ : str
-    selected_ : Selection or None
-        The choice stored by `with_choice`.
-    oof_decision_function_ : float64 array of shape (n,) or None
-        Held-out scores of the training rows, on the scale of `decision_function`.
-    oof_fold_ : int64 array of shape (n,) or None
-        Fold in which each row was held out, -1 for none.
     """
 
     base: TAOTree | None
@@ -91,9 +69,9 @@ class CurveRanker(Ensemble):
     points_: OperatingPoints
     held_out_points_: OperatingPoints | None
     held_out_by_: str
-    selected_: Selection | None
-    oof_decision_function_: np.ndarray | None
-    oof_fold_: np.ndarray | None
+    selected_: Selection | None  # the choice stored by `with_choice`
+    oof_decision_function_: np.ndarray | None  # held-out scores of the training rows, on the scale of the others
+    oof_fold_: np.ndarray | None  # fold in which each row was held out, -1 for none
     _what_a_point_is: str = "tree of the curve"  # in error messages
     _validation: tuple[Any, Any] | None = None  # of the fit under way
     _judged_top: TopLabels | None  # of the rows behind the figures
@@ -287,11 +265,6 @@ class CurveRanker(Ensemble):
         max_leaves : int
             Points with more leaves (in a forest, in all trees of a bag) are left out; can be combined with any of the
             others. Alone: the best at the base cost.
-
-        Returns
-        -------
-        Selection
-            The point with its figures and their intervals.
         """
         check_is_fitted(self)
         return choose(self, max_leaves, max_fpr=max_fpr, k=k, cost_ratio=cost_ratio, min_recall=min_recall)
@@ -312,15 +285,8 @@ class CurveRanker(Ensemble):
         the first by the tree's score instead of the curve's. Its rates are training rates: `select` says what to expect
         of new cases. For a forest it is the forest `with_choice`.
 
-        Parameters
-        ----------
-        max_fpr, k, cost_ratio, min_recall, max_leaves
-            As in `select`.
-
-        Returns
-        -------
-        TAOTree or CostOptimalForest
-            A copy: `top_k`, `rules`, `explain` and `save` work as after a fit.
+        Parameters are those of `select`. The ranker is a copy: `top_k`, `rules`, `explain` and `save` work as after a
+        fit.
 
         Examples
         --------
@@ -344,12 +310,7 @@ class CurveRanker(Ensemble):
         """Return a copy of the curve that keeps a choice, in model files too; this curve does not change.
 
         The copy predicts what the chosen point does, `rules`, `to_text` and displays show that point, and
-        `toprank topk --chosen` lists its alerts.
-
-        Parameters
-        ----------
-        selection : Selection or None
-            Result of `select` of this curve; None: no choice.
+        `toprank topk --chosen` lists its alerts. `selection` is a result of `select` of this curve; None: no choice.
         """
         check_is_fitted(self)
         if selection is not None and not self._has_selected(selection):
@@ -373,12 +334,8 @@ class CurveRanker(Ensemble):
         """Return a copy of the curve with another budget, in model files too; this curve does not change.
 
         `top_k` of the copy lists as many cases. The cutoff of `predict` lies at one of the scores that are kept for the
-        hit rates, so it flags about as many training cases, not exactly those of a new fit.
-
-        Parameters
-        ----------
-        budget : int or float
-            Number of cases, or a share of them.
+        hit rates, so it flags about as many training cases, not exactly those of a new fit. The budget is a number of
+        cases, or a share of them.
         """
         check_is_fitted(self)
         k, rates = cases_of_budget(budget, self.n_cases_, self.n_positives_), self.rates_
@@ -435,7 +392,7 @@ class CurveRanker(Ensemble):
         arrays["moved"] = np.array([(np.nan,) * 3 if point.moved is None else point.moved for point in self.path_])
         for prefix, top in (("judged_top_", self._judged_top), ("seen_top_", self._seen_top)):
             if top is not None:
-                arrays |= {f"{prefix}{name}": array for name, array in top.to_arrays().items()}
+                arrays |= with_prefix(top.to_arrays(), prefix)
         return arrays | ({} if self.selected_ is None else self.selected_.to_arrays())
 
     def _judged_from_arrays(

@@ -134,17 +134,11 @@ def fit_start(base: TAOTree, start: Start, ratio: float, fit: FitTree) -> TAOTre
 
 @dataclass(frozen=True)
 class PathFitter:
-    """Fits the trees of a path, each with a warm start from its neighbour.
-
-    Attributes
-    ----------
-    fit : callable
-    max_iter : int
-        Most passes over a tree. A neighbour's tree is nearly right already: one pass takes it most of the way, and the
-        next cost continues from there.
-    """
+    """Fits the trees of a path, each with a warm start from its neighbour."""
 
     fit: FitTree
+    # Most passes over a tree. A neighbour's tree is nearly right already: one pass takes it most of the way, and the
+    # next cost continues from there.
     max_iter: int
 
     def tree_at(self, ratio: float, start: TAOTree) -> TAOTree:
@@ -213,7 +207,11 @@ class PathFitter:
         settled = list(trees)
         tried: list[tuple[int, TAOTree]] = []
         for i in (*range(len(settled)), *reversed(range(len(settled)))):
-            costs = [_cost_at(tree, float(ratios[i])) for tree in settled]
+            # Eq. (3) of each tree if a false positive costs this many false negatives.
+            costs = [
+                float(ratios[i]) * tree.n_fp_ + tree.n_fn_ + (tree.objective_ - tree.fp_cost_ * tree.n_fp_ - tree.n_fn_)
+                for tree in settled
+            ]
             best = int(np.argmin(costs))
             is_new = not any(i == place and settled[best] is tree for place, tree in tried)
             if 0 < i < len(settled) - 1 and costs[best] < costs[i] and is_new:
@@ -222,12 +220,6 @@ class PathFitter:
                 if new.objective_ < costs[i]:
                     settled[i] = new
         return settled
-
-
-def _cost_at(tree: TAOTree, ratio: float) -> float:
-    """Return eq. (3) of a tree if a false positive costs `ratio` false negatives."""
-    penalty = tree.objective_ - tree.fp_cost_ * tree.n_fp_ - tree.n_fn_
-    return ratio * tree.n_fp_ + tree.n_fn_ + penalty
 
 
 def votes_of(tree: TAOTree, matrix: np.ndarray, threads: Threads) -> np.ndarray:

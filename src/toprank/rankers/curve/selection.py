@@ -40,23 +40,13 @@ ROUNDING = 1e-9
 
 @dataclass(frozen=True, eq=False)
 class TopLabels:
-    """The first rows of a ranking, best first, and their labels by each model of a curve.
+    """The first rows of a ranking, best first, and their labels by each model of a curve."""
 
-    Attributes
-    ----------
-    score : float64 array of shape (n_rows,), descending
-    is_flagged : bool array of shape (n_points, n_rows)
-    is_positive : bool array of shape (n_rows,)
-    weight : float64 array of shape (n_rows,)
-    total : float
-        Weight of all rows, including those further down that are not kept.
-    """
-
-    score: np.ndarray
-    is_flagged: np.ndarray
-    is_positive: np.ndarray
-    weight: np.ndarray
-    total: float
+    score: np.ndarray  # float64 (n_rows,), descending
+    is_flagged: np.ndarray  # bool (n_points, n_rows)
+    is_positive: np.ndarray  # bool (n_rows,)
+    weight: np.ndarray  # float64 (n_rows,)
+    total: float  # weight of all rows, including those further down that are not kept
 
     @classmethod
     def from_labels(
@@ -289,7 +279,11 @@ def choose(curve: CurveRanker, max_leaves: int | None, **targets: Any) -> Select
         is_fine = is_fine & has_alerts
     size = np.array([point.tree.n_leaves_ for point in path])
     if max_leaves is not None:
-        most = _check_leaves(owner, max_leaves)
+        if not is_int(max_leaves) or max_leaves < 1:
+            raise InputError(
+                f"{owner} needs an int of 1 or more as max_leaves, got {max_leaves!r}. Hint: max_leaves=4."
+            )
+        most = int(max_leaves)
         small = f"at most {most} {'leaf' if most == 1 else 'leaves'}"
         _refuse_none(of, size <= max_leaves, small, f"the smallest {of} has {size.min()}")
         is_fine = is_fine & (size <= max_leaves)
@@ -316,25 +310,13 @@ def choose(curve: CurveRanker, max_leaves: int | None, **targets: Any) -> Select
 
 @dataclass(frozen=True, eq=False)
 class _Offers:
-    """What each tree of a path can be taken for: its alerts, and the hits among them, of so many cases.
+    """What each tree of a path can be taken for: its alerts, and the hits among them, of so many cases."""
 
-    Attributes
-    ----------
-    alerts, hits : float64 arrays of shape (n_points,)
-        Per as many cases as in training, all on the data to judge on.
-    is_fine : bool array of shape (n_points,)
-        Whether it fits the budget.
-    is_cut : bool array of shape (n_points,)
-        Whether only its first alerts are taken.
-    threshold : float64 array of shape (n_points,)
-        Score at which the alerts end; NaN for whole trees.
-    """
-
-    alerts: np.ndarray
-    hits: np.ndarray
-    is_fine: np.ndarray
-    is_cut: np.ndarray
-    threshold: np.ndarray
+    alerts: np.ndarray  # float64 (n_points,): per as many cases as in training, all on the data to judge on
+    hits: np.ndarray  # float64 (n_points,)
+    is_fine: np.ndarray  # bool (n_points,): whether it fits the budget
+    is_cut: np.ndarray  # bool (n_points,): whether only its first alerts are taken
+    threshold: np.ndarray  # float64 (n_points,): score at which the alerts end; NaN for whole trees
 
     @classmethod
     def from_points(cls, points: OperatingPoints, n_cases: float) -> _Offers:
@@ -403,12 +385,6 @@ def _check_number(owner: str, name: str, value: Any, low: float, high: float) ->
         between = f"of {low:g} or more" if high == np.inf else f"from {low:g} to {high:g}"
         raise InputError(f"{owner} needs a number {between} as {name}, got {value!r}.")
     return float(value)
-
-
-def _check_leaves(owner: str, value: Any) -> int:
-    if not is_int(value) or value < 1:
-        raise InputError(f"{owner} needs an int of 1 or more as max_leaves, got {value!r}. Hint: max_leaves=4.")
-    return int(value)
 
 
 def _nearest(name: str, points: OperatingPoints, alerts: np.ndarray, among: np.ndarray) -> str:

@@ -33,18 +33,10 @@ MOST_PARTS = 2.0**40
 
 
 class Place(NamedTuple):
-    """Where a tree lies between two neighbours of a path.
+    """Where a tree lies between two neighbours of a path."""
 
-    Attributes
-    ----------
-    gap : int
-        Position of the neighbour with more false positives.
-    rate : float
-        False positives of the tree, as a share of the negatives.
-    """
-
-    gap: int
-    rate: float
+    gap: int  # position of the neighbour with more false positives
+    rate: float  # false positives of the tree, as a share of the negatives
 
 
 class FoundTree(NamedTuple):
@@ -56,27 +48,13 @@ class FoundTree(NamedTuple):
 
 @dataclass(frozen=True)
 class ThresholdMoves:
-    """Finds trees between the neighbours of a path.
+    """Finds trees between the neighbours of a path."""
 
-    Attributes
-    ----------
-    models : list of TAOTree
-        By ascending cost of a false positive.
-    data : BinnedCases
-        The data that the models were fitted on.
-    problem : CostProblem
-        Of `data`, at some cost.
-    trees : list of AlternatingTree
-        Of the models.
-    moves : list of Moves
-        Of each tree.
-    """
-
-    models: Sequence[TAOTree]
-    data: BinnedCases
-    problem: CostProblem
-    trees: Sequence[AlternatingTree]
-    moves: Sequence[Moves]
+    models: Sequence[TAOTree]  # by ascending cost of a false positive
+    data: BinnedCases  # the data that the models were fitted on
+    problem: CostProblem  # of `data`, at some cost
+    trees: Sequence[AlternatingTree]  # of the models
+    moves: Sequence[Moves]  # of each tree
 
     @classmethod
     def from_trees(cls, models: Sequence[TAOTree], data: BinnedCases, threads: Threads) -> ThresholdMoves:
@@ -166,23 +144,13 @@ class ThresholdMoves:
 
 @dataclass(frozen=True, eq=False)
 class DensePath:
-    """A path with the trees between its neighbours, from many false positives to few.
+    """A path with the trees between its neighbours, from many false positives to few."""
 
-    Attributes
-    ----------
-    ratios : float64 array of shape (n,)
-        Costs of a false positive, ascending; for a tree between two costs, a number between them.
-    trees : list of TAOTree
-    moved : list of ThresholdMove or None
-        How trees between two costs come from others.
-    places : list of Place
-        Places of the trees between two costs; positions count only the trees of costs.
-    """
-
+    # float64 (n,): costs of a false positive, ascending; for a tree between two costs, a number between them
     ratios: np.ndarray
     trees: list[TAOTree]
-    moved: list[ThresholdMove | None]
-    places: list[Place]
+    moved: list[ThresholdMove | None]  # how trees between two costs come from others
+    places: list[Place]  # places of the trees between two costs; positions count only the trees of costs
 
     @classmethod
     def from_trees(

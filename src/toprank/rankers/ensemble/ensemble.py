@@ -27,7 +27,7 @@ from toprank.explain import (
 from toprank.explain.reasons import mean_contributions
 from toprank.explain.values import Originals
 from toprank.export import to_text
-from toprank.files.model_file import numbered_parts
+from toprank.files.model_file import numbered_parts, with_prefix
 from toprank.metrics import proportion_interval
 from toprank.metrics.checks import is_int
 from toprank.rankers.binned import BinnedRanker, path_indicator
@@ -39,12 +39,7 @@ PATH_ROWS = 5_000
 
 
 class Ensemble(BinnedRanker):
-    """Base of the rankers made of many trees; a subclass grows them and turns their votes into a score.
-
-    Attributes
-    ----------
-    trees_ : list of Tree
-    """
+    """Base of the rankers made of many trees; a subclass grows them and turns their votes into a score."""
 
     _cutoff_rows = 100_000
 
@@ -76,8 +71,12 @@ class Ensemble(BinnedRanker):
     def feature_importances_(self) -> np.ndarray:
         """Mean over the trees of each column's share of the gain, float64 (n_features,); sums to 1."""
         check_is_fitted(self)
-        shares = np.sum([gain_importance(tree) for tree in self.trees_], axis=0)
+        shares = self._tree_shares().sum(axis=0)
         return shares / shares.sum() if shares.any() else shares  # a tree without conditions does not count
+
+    def _tree_shares(self) -> np.ndarray:
+        """Return the share of each column in the gain of each tree, float64 (n_trees, n_features)."""
+        return np.array([gain_importance(tree) for tree in self.trees_])
 
     @property
     def n_leaves_(self) -> int:
@@ -138,11 +137,10 @@ class Ensemble(BinnedRanker):
         matrix = self._encode(X)
         with Threads(resolve_n_jobs(self.n_jobs)) as threads:
             score = self._score_rows(matrix, threads)
-        how = self._tree_weights(), self._how()
-        originals = original_values(X, self._input_names)
         return explain_votes(
-            self.trees_, self.columns_, matrix, score, self.rates_, self.base_rate_, *how, originals=originals
-        )
+            self.trees_, self.columns_, matrix, score, self.rates_, self.base_rate_, self._tree_weights(), self._how(),
+            original_values(X, self._input_names),
+        )  # fmt: skip
 
     def to_text(self, tree: int = 1, *, exact: bool = False) -> str:
         """Return one of the trees as text, after the summary of the model; trees count from 1, as in `rules`.
@@ -167,11 +165,10 @@ class Ensemble(BinnedRanker):
         for tree in self.trees_:
             check_depth(tree)
         arrays = super()._to_arrays()
-        arrays |= {
-            f"tree{i}_{name}": array for i, tree in enumerate(self.trees_) for name, array in tree.to_arrays().items()
-        }
-        arrays |= {f"paths{i}_{name}": array for i, paths in enumerate(self._path_counts)
-                   for name, array in paths.to_arrays().items()}  # fmt: skip
+        for i, tree in enumerate(self.trees_):
+            arrays |= with_prefix(tree.to_arrays(), f"tree{i}_")
+        for i, paths in enumerate(self._path_counts):
+            arrays |= with_prefix(paths.to_arrays(), f"paths{i}_")
         return arrays | {"n_trees": np.array(len(self.trees_))}
 
     def _from_arrays(self, arrays: dict[str, np.ndarray]) -> None:

@@ -15,11 +15,10 @@ from toprank._compat import Interval
 from toprank._core.dtypes import CATEGORY, LEAF, NUMERIC
 from toprank._core.threads import Threads
 from toprank.data.cases import Cases, sample_cases
-from toprank.files.model_file import without_prefix
 from toprank.rankers.additive_ranker import AdditiveRanker
 from toprank.rankers.base import RANKER_CONSTRAINTS
 from toprank.rankers.ensemble.forest import COLUMNS_DRAWN
-from toprank.rankers.growth import CV
+from toprank.rankers.growth import FOLD_CONSTRAINTS
 from toprank.rankers.progress import progress
 from toprank.rankers.seeds import seed_of
 from toprank.rankers.unseen import FOLD_ROWS
@@ -31,15 +30,13 @@ from toprank.tree.weights import integer_weights, weight_unit
 from toprank.words.counts import plural
 
 MOST_CASES, MOST_PER_POSITIVE = 10_000, 50
-"""Most cases of a class, and most negatives per positive, that a tree is grown on, drawn anew for each tree. On 19
-development tables the mean AP was .463 with all negatives, .462 with 20 per positive, .455 with 10 and .444 with 2."""
+"""Most cases of a class, and most negatives per positive, that a tree is grown on, drawn anew for each tree."""
 
 MOST_KNOTS = 255
 """Most distinct values, or quantiles, between which the ranks of a number column are interpolated."""
 
 PRIOR_CASES = 5.0
-"""Each leaf is smoothed towards the overall rate, as if it held this many more cases. On the development tables 1, 5
-and 20 ranked alike."""
+"""Each leaf is smoothed towards the overall rate, as if it held this many more cases; 1 and 20 rank alike."""
 
 MOST_DEPTH = 30
 """Most conditions on a path that may be asked for."""
@@ -103,8 +100,7 @@ class ExtraTrees(AdditiveRanker):
         "max_depth": [Interval(Integral, 1, MOST_DEPTH, closed="both")],
         "min_samples_leaf": [Interval(Integral, 1, None, closed="left")],
         "max_features": COLUMNS_DRAWN,
-        "cv": CV,
-        "random_state": ["random_state"],
+        **FOLD_CONSTRAINTS,
         "verbose": ["verbose"],
     }
 
@@ -151,18 +147,8 @@ class ExtraTrees(AdditiveRanker):
         units = integer_weights(is_positive, weight).total  # no sum of them depends on the order of the rows
         return scale.conditions(tree.fit(places.ranks_of(ranks), is_positive, units).tree_, places)
 
-    def _plain_parts(self) -> dict[str, Any]:
-        return {"trees": {name: array.tolist() for name, array in self.trees_.to_arrays().items()}}
-
     def _size_in_words(self) -> str:
         return f"{plural(len(self.trees_), 'randomised tree')}, {plural(self.trees_.n_leaves, 'leaf', 'leaves')} in all"
-
-    def _to_arrays(self) -> dict[str, np.ndarray]:
-        return super()._to_arrays() | {f"trees_{name}": array for name, array in self.trees_.to_arrays().items()}
-
-    def _from_arrays(self, arrays: dict[str, np.ndarray]) -> None:
-        super()._from_arrays(arrays)
-        self.trees_ = AdditiveTrees.from_arrays(without_prefix(arrays, "trees_"), self.columns_)
 
 
 def draw_cases(
@@ -187,20 +173,11 @@ class RankScale:
     Numbers, dates and bands become ranks, interpolated between `knots`. Missing values lie below or above all others,
     as far away as their share among the cases asks for. Categories become places in a random order; the missing value
     is one of them, and categories without a case stand with it.
-
-    Attributes
-    ----------
-    knots : list of float64 arrays
-        Increasing values of each column; empty for categories, and for columns without values.
-    gap : float64 array of shape (n_features,)
-        Between missing values and the others, in ranks.
-    codes : dict of int arrays
-        For the columns of categories, the codes that cases have.
     """
 
-    knots: list[np.ndarray]
-    gap: np.ndarray
-    codes: dict[int, np.ndarray]
+    knots: list[np.ndarray]  # increasing values of each column; empty for categories, and for columns without values
+    gap: np.ndarray  # float64 (n_features,): between missing values and the others, in ranks
+    codes: dict[int, np.ndarray]  # for the columns of categories, the codes that cases have
 
     @classmethod
     def from_rows(cls, X: np.ndarray, weight: np.ndarray, columns: list[Column]) -> RankScale:
@@ -276,17 +253,10 @@ class RankScale:
 
 @dataclass(frozen=True, eq=False)
 class Places:
-    """Where missing values and categories lie among the ranks of one tree.
+    """Where missing values and categories lie among the ranks of one tree."""
 
-    Attributes
-    ----------
-    missing : float32 array of shape (n_features,)
-    orders : dict of int arrays of shape (256,)
-        For the columns of categories, the place of every code.
-    """
-
-    missing: np.ndarray
-    orders: dict[int, np.ndarray]
+    missing: np.ndarray  # float32 (n_features,)
+    orders: dict[int, np.ndarray]  # int (256,): for the columns of categories, the place of every code
 
     def ranks_of(self, ranks: np.ndarray) -> np.ndarray:
         """Rows without missing values and codes, float32 (n, n_features)."""

@@ -228,7 +228,7 @@ class Forest(Ensemble):
 
         def grow_one(seed: int) -> tuple[Tree, PathCounts, np.ndarray, np.ndarray]:
             rng = np.random.default_rng(int(seed))
-            weight = self._draw_weights(data, rng)
+            weight = draw_bootstrap(data, self.max_samples, rng) if self.bootstrap else data.all_weights
             meta, unit = self._grow(settings, data, weight, self._feature_sampler(data.X.shape[1], rng))
             tree = finish_meta(settings, meta, unit, data.is_categorical, scoring)[0]
             unseen = np.flatnonzero(weight == 0) if self.bootstrap else np.arange(len(weight))
@@ -258,12 +258,6 @@ class Forest(Ensemble):
             assert other is not None
             points[fold.held_out] = other.total(data.X[fold.held_out])
         return scoring, points
-
-    def _draw_weights(self, data: BinnedCases, rng: np.random.Generator) -> np.ndarray:
-        """Return the row weights of one tree: those of a bootstrap sample, or their own."""
-        if self.bootstrap:
-            return draw_bootstrap(data, self.max_samples, rng)
-        return data.all_weights
 
     def _feature_sampler(self, n_features: int, rng: np.random.Generator) -> FeatureSampler | None:
         """Return the random choice of columns; None if all are allowed."""
@@ -346,16 +340,11 @@ def draw_bootstrap(data: BinnedCases, max_samples: int | float | None, rng: np.r
             rows = present[rng.integers(0, len(present), min(int(size), len(present)))]
             times = np.bincount(rows, minlength=len(weight))
         else:
-            times = _draw_groups(data.groups, present, min(int(size), len(present)), rng)
+            known = np.unique(data.groups[present])
+            n_drawn = max(1, round(min(int(size), len(present)) / len(present) * len(known)))
+            drawn_groups = known[rng.integers(0, len(known), n_drawn)]
+            times = np.bincount(drawn_groups, minlength=int(data.groups.max()) + 1)[data.groups]
         drawn = weight * times
         if 0 < drawn[data.is_positive].sum() < drawn.sum():
             break
     return drawn
-
-
-def _draw_groups(groups: np.ndarray, present: np.ndarray, size: int, rng: np.random.Generator) -> np.ndarray:
-    """Return how often each row is drawn with its group, int (n,): as many groups as have about `size` rows."""
-    known = np.unique(groups[present])
-    n_drawn = max(1, round(size / len(present) * len(known)))
-    times = np.bincount(known[rng.integers(0, len(known), n_drawn)], minlength=int(groups.max()) + 1)
-    return times[groups]

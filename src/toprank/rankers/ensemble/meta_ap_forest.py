@@ -77,9 +77,7 @@ class MetaAPForest(Forest):
         Judgement("oob_score_", "oob_average_precision", "average precision", average_precision),
     )
 
-    _parameter_constraints = Forest._parameter_constraints | {
-        "criterion": [StrOptions(set(CRITERIA))],
-    }
+    _parameter_constraints = Forest._parameter_constraints | {"criterion": [StrOptions(set(CRITERIA))]}
 
     n_estimators: int = 100
     max_depth: int | None = 4
@@ -113,14 +111,9 @@ class MetaAPForest(Forest):
     def paper(cls, depth: int, **parameters: Any) -> Self:
         """MetaAPForest as published: 100 trees grown as in `MetaAP.paper`, on bootstrap samples as large as the table.
 
-        Every condition may use any column, and the score is the mean of the trees' scores.
-
-        Parameters
-        ----------
-        depth : int
-            Levels of the meta-trees, and depth of the inner trees.
-        **parameters
-            Parameters of `MetaAPForest` that replace the published ones. `splitter="hist"` is faster on long tables.
+        Every condition may use any column, and the score is the mean of the trees' scores. `depth` is that of the
+        meta-trees and of the inner trees; `parameters` replace published ones: `splitter="hist"` is faster on long
+        tables.
 
         Examples
         --------
@@ -136,10 +129,4 @@ class MetaAPForest(Forest):
         return cls(**(published | PUBLISHED_CATEGORIES | parameters))
 
     def _settings(self) -> GrowthSettings:
-        return GrowthSettings.from_estimator(
-            self,
-            CRITERIA[self.criterion],
-            self.leaf_depth or self.max_depth,
-            max_depth=self.max_depth,
-            leaf_order=self.leaf_order,
-        )
+        return GrowthSettings.from_estimator(self, CRITERIA[self.criterion], self.leaf_depth or self.max_depth)

@@ -38,20 +38,11 @@ class PairRule:
     """Voting trees, and the negatives to compare cases with, by their places in the trees.
 
     Negatives with the same places in all trees are stored once, with their count; the score is exact.
-
-    Attributes
-    ----------
-    weight : float64 array of shape (n_trees,)
-        Vote of each tree; sums of them must not round.
-    places : int16 array of shape (n_tuples, n_trees)
-        Distinct places of the negatives, 0 is the top of a tree.
-    count : int64 array of shape (n_tuples,)
-        Weight of the negatives at these places, in integer units.
     """
 
-    weight: np.ndarray
-    places: np.ndarray
-    count: np.ndarray
+    weight: np.ndarray  # float64 (n_trees,): vote of each tree; sums of them must not round
+    places: np.ndarray  # int16 (n_tuples, n_trees): distinct places of the negatives, 0 is the top of a tree
+    count: np.ndarray  # int64 (n_tuples,): weight of the negatives at these places, in integer units
 
     def __post_init__(self) -> None:
         n_tuples, n_trees = self.places.shape
@@ -105,14 +96,8 @@ def distinct_places(places: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 class PairWeights:
     """Weights of the cases during boosting, from those given.
 
-    Attributes
-    ----------
-    score : float64 array of shape (n,)
-        S, the sum of the steps so far.
-    omega : float64 array of shape (n,)
-        Weights of the cases: omega+ proportional to v exp(-S), omega- to v exp(S); the sum is 1 in each class.
-    criterion : float
-        J(S); 1 before the first step.
+    `score` is S, the sum of the steps so far; `omega` are the weights: omega+ proportional to v exp(-S), omega- to
+    v exp(S), the sum is 1 in each class; `criterion` is J(S), 1 before the first step.
     """
 
     def __init__(self, is_positive: np.ndarray, weight: np.ndarray | None):

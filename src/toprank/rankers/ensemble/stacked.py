@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
-from dataclasses import KW_ONLY, dataclass, fields
+from dataclasses import KW_ONLY, astuple, dataclass, fields
 from importlib.util import find_spec
 from typing import Any, Self
 
@@ -25,9 +25,9 @@ from toprank.explain.reasons import Reason, strongest
 from toprank.explain.rows import ScoreExplanation, Step, figures_of, step_lines, value_steps
 from toprank.explain.values import Originals
 from toprank.files.head import check_cutoff
-from toprank.files.model_file import numbered_parts
+from toprank.files.model_file import numbered_parts, with_prefix
 from toprank.rankers.base import RANKER_CONSTRAINTS, Ranker
-from toprank.rankers.growth import CV
+from toprank.rankers.growth import FOLD_CONSTRAINTS
 from toprank.rankers.log_odds import LogOddsMap, fit_log_odds_map, fit_logistic
 from toprank.rankers.progress import progress
 from toprank.rankers.unseen import Fold, HeldOut, Unseen, by_folds, has_both, held_out_folds
@@ -52,8 +52,6 @@ it is fitted in the folds."""
 
 MOST_SCALED = 10.0
 """Contributions of a member are scaled to its log-odds, but by no more than this factor."""
-
-CUTOFF_FIELDS = tuple(field.name for field in fields(Cutoff))
 
 PULL = 30.0
 """Penalty of the squared distance to equal weights, in cases. The members of a stack agree on most cases, so weights
@@ -174,11 +172,8 @@ class StackedRanker(Ranker):
         Folds of the stack. 0: equal weights, and training rates only.
     budget : int, float or None
         Cases (int) or share of cases (float) that `predict` flags; None = as many as training positives.
-    pos_label : label of the positive class, default that of a usual pair, such as yes of yes/no, else the larger
-    categorical_features, keep_columns : list or None
+    pos_label, categorical_features, keep_columns, n_jobs
         As in `MetaAP`; they hold for all members.
-    n_jobs : int or None
-        Threads; the results do not depend on it.
     random_state : int, RandomState or None
         Seed of the folds, fixed for None, and of members without a seed of their own.
     verbose : int, default 0
@@ -213,8 +208,7 @@ class StackedRanker(Ranker):
     _parameter_constraints = {
         **RANKER_CONSTRAINTS,
         "rankers": [list, tuple, None],
-        "cv": CV,
-        "random_state": ["random_state"],
+        **FOLD_CONSTRAINTS,
         "verbose": ["verbose"],
     }
 
@@ -403,10 +397,8 @@ class StackedRanker(Ranker):
         }
         for i, (member, each) in enumerate(zip(self.members_.values(), self.blend_.maps, strict=True)):
             arrays |= {f"map{i}_score": each.score, f"map{i}_log_odds": each.log_odds}
-            arrays |= {
-                f"member{i}_cutoff": np.array([getattr(member.cutoff_, field) for field in CUTOFF_FIELDS], np.float64)
-            }
-            arrays |= {f"member{i}_{name}": array for name, array in member._to_arrays().items()}
+            cutoff = {"cutoff": np.array(astuple(member.cutoff_), np.float64)}
+            arrays |= with_prefix(cutoff | member._to_arrays(), f"member{i}_")
         return arrays
 
     def _from_arrays(self, arrays: dict[str, np.ndarray]) -> None:
@@ -448,9 +440,9 @@ class StackedRanker(Ranker):
         """Return a member with the arrays of a file."""
         member = self._unfitted_member(ranker)
         values = arrays.pop("cutoff")
-        if values.shape != (len(CUTOFF_FIELDS),) or values.dtype != np.float64:
+        if values.shape != (len(fields(Cutoff)),) or values.dtype != np.float64:
             raise InputError("It breaks the rule that a model has a cutoff.")
-        member.cutoff_ = Cutoff(**dict(zip(CUTOFF_FIELDS, values.tolist(), strict=True)))
+        member.cutoff_ = Cutoff(*values.tolist())
         check_cutoff(member.cutoff_)
         member.budget_ = member.budget
         member._from_arrays(arrays)

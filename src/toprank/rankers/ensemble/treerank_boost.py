@@ -14,10 +14,10 @@ from toprank._compat import Interval, StrOptions
 from toprank._core.threads import Threads, resolve_n_jobs
 from toprank.data.binned_cases import BinnedCases
 from toprank.errors import InputError
-from toprank.explain import count_paths, gain_importance
+from toprank.explain import count_paths
 from toprank.rankers.ensemble.ensemble import PATH_ROWS, Ensemble, negatives_above
 from toprank.rankers.ensemble.pairs import PLACE, STEP_UNIT, PairRule, PairWeights, best_step, discordant_pairs
-from toprank.rankers.growth import CV, DEPTH, GROWTH_CONSTRAINTS, GrowthSettings, grow_meta
+from toprank.rankers.growth import DEPTH, FOLD_CONSTRAINTS, GROWTH_CONSTRAINTS, GrowthSettings, grow_meta
 from toprank.rankers.meta.ordering import finish_meta
 from toprank.rankers.progress import progress
 from toprank.tree.meta.objectives import ROC_AREA
@@ -77,10 +77,8 @@ class TreeRankBoost(Ensemble):
         As in `TreeRank`; weights count as cases.
     categorical_features, cat_smooth, min_data_per_group
         As in `TreeRank`.
-    max_cat_threshold : int or None, default 32
-        As in `TreeRank`; nobody reads all conditions of many trees, so the limit is higher.
-    keep_columns, budget, pos_label
-        As in `TreeRank`.
+    max_cat_threshold, keep_columns, budget, pos_label
+        As in `MetaAPForest`.
     n_jobs : int or None
         Threads; the results do not depend on it.
     cv : int, splitter or iterable of splits, default 3
@@ -105,6 +103,7 @@ class TreeRankBoost(Ensemble):
     output_ : {"pairs", "additive"}
         What cases score.
     feature_importances_ : float64 array of shape (n_features,)
+        Share of each column in the gain, weighted by the trees' steps.
 
     References
     ----------
@@ -132,8 +131,7 @@ class TreeRankBoost(Ensemble):
         "learning_rate": [Interval(Real, 0, 1, closed="right")],
         "output": [StrOptions({"auto", "pairs", "additive"})],
         "leaf_order": [StrOptions({"rate", "meta", "training"})],
-        "cv": CV,
-        "random_state": ["random_state"],
+        **FOLD_CONSTRAINTS,
         "verbose": ["verbose"],
     }
 
@@ -179,21 +177,19 @@ class TreeRankBoost(Ensemble):
             rounds.append(figures)
         self.weights_, self.errors_, self.strict_errors_, self.criterion_ = np.array(rounds).T.copy()
         self._values = [values_of_places(tree) for tree in self.trees_]
-        self._set_rule(np.column_stack(places), integer_weights(data.is_positive, data.weight).total[negatives])
+        self._rule: PairRule | None = None  # the negatives to compare cases with, if output is "pairs"
+        if self.output != "additive":
+            count = integer_weights(data.is_positive, data.weight).total[negatives]
+            rule = PairRule.from_places(self.weights_, np.column_stack(places), count)
+            self._rule = rule if self.output == "pairs" or rule.places.size <= PAIR_LIMIT else None
 
     def _rounds(self, data: BinnedCases, threads: Threads) -> Iterator[tuple[Tree, np.ndarray, *tuple[float, ...]]]:
         """Yield tree, places of the rows, step, error, strict error and criterion of each round.
 
         Stops if no step lowers the criterion, or once it is so low that no pair can be in the wrong order.
         """
-        settings = GrowthSettings.from_estimator(
-            self,
-            ROC_AREA.criterion,
-            self.leaf_depth or self.max_depth,
-            max_depth=self.max_depth,
-            leaf_order=self.leaf_order,
-            objective=ROC_AREA,
-        )
+        leaf_depth = self.leaf_depth or self.max_depth
+        settings = GrowthSettings.from_estimator(self, ROC_AREA.criterion, leaf_depth, objective=ROC_AREA)
         weights = PairWeights(data.is_positive, data.weight)
         for i in range(self.n_estimators):
             meta, unit = grow_meta(settings, data, weights.for_growing(), threads)
@@ -211,14 +207,6 @@ class TreeRankBoost(Ensemble):
             yield tree, place, step if is_better else 0.0, strict + tied / 2, strict, weights.criterion
             if not is_better or weights.criterion < weights.smallest_pair:
                 return
-
-    def _set_rule(self, places: np.ndarray, count: np.ndarray) -> None:
-        """Keep the negatives to compare cases with, if output is "pairs"."""
-        self._rule: PairRule | None = None
-        if self.output != "additive":
-            rule = PairRule.from_places(self.weights_, places, count)
-            if self.output == "pairs" or rule.places.size <= PAIR_LIMIT:
-                self._rule = rule
 
     # --- scoring ------------------------------------------------------------------------------------------------
 
@@ -250,13 +238,7 @@ class TreeRankBoost(Ensemble):
     def staged_decision_function(self, X: Any) -> Iterator[np.ndarray]:
         """Yield the scores after 1, 2, ... rounds, as a model with that many rounds and the same `output_` gives.
 
-        Parameters
-        ----------
-        X : array or data frame of shape (n, n_features)
-
-        Yields
-        ------
-        score : float64 array of shape (n,)
+        float64 (n,) each.
         """
         matrix = self._encode(X)
         return self._stages(matrix)
@@ -276,13 +258,8 @@ class TreeRankBoost(Ensemble):
 
     # --- reading and files --------------------------------------------------------------------------------------
 
-    @property
-    def feature_importances_(self) -> np.ndarray:
-        """Share of each column in the gain, weighted by the trees' steps, float64 (n_features,); sums to 1."""
-        check_is_fitted(self)
-        shares = np.array([gain_importance(tree) for tree in self.trees_]) * self.weights_[:, None]
-        total = shares.sum(axis=0)
-        return total / total.sum() if total.any() else total
+    def _tree_shares(self) -> np.ndarray:
+        return super()._tree_shares() * self.weights_[:, None]
 
     def _figures(self) -> dict[str, Any]:
         return super()._figures() | {"criterion": float(self.criterion_[-1]), "output": self.output_}

@@ -39,9 +39,8 @@ class TreeRankForest(Forest):
 
     Parameters
     ----------
-    n_estimators : int, default 100
-    max_depth, leaf_depth : int or None
-        Levels of the meta-trees and depth of the inner trees; leaf_depth=None = max_depth.
+    n_estimators, max_depth, leaf_depth
+        As in `MetaAPForest`.
     leaf_ranker : {"tree", "stump", "oblique"}, default "tree"
         How a cell is split, as in `TreeRank`. Weighted sums follow slanted boundaries, for which trees need many steps.
     logistic_C : float, default 1.0
@@ -49,9 +48,8 @@ class TreeRankForest(Forest):
     leaf_order : {"rate", "meta", "training"}, default "rate"
         Order of a tree's cells: by positive rate, strongly shrunk along the meta-tree; from left to right in the
         meta-tree, as published; or by the unshrunk positive rate.
-    leaf_score : {"additive", "margin", "constant"}, default "additive"
-        How rows are ordered inside a cell of a tree: by one scorecard that all trees share, as in `MetaAP`; by the
-        distance to the conditions on the path; or not at all, as published.
+    leaf_score
+        As in `MetaAPForest`; "constant" as published.
     aggregation : {"mean", "median-rank"}, default "mean"
         Mean over the trees, as published, or median: a row's rank among the negatives in the median tree.
     max_features : {"sqrt", "log2"}, int, float or None, default None
@@ -59,34 +57,25 @@ class TreeRankForest(Forest):
     max_meta_features : {"sqrt", "log2"}, int, float or None, default None
         Columns drawn once per meta-node, which limit its whole inner tree; its conditions then draw
         from these.
-    bootstrap : bool, default True
-        Draw rows with replacement; False = every tree sees all rows.
-    max_samples : int, float or None, default None
-        Rows drawn per tree: a number, or a share; None = as many as there are.
+    bootstrap, max_samples
+        As in `MetaAPForest`.
     min_samples_leaf, min_samples_split, min_gain, max_leaf_nodes, smoothing, smoothing_strength, splitter, max_bins
         As in `TreeRank`.
     categorical_features, cat_smooth, min_data_per_group
         As in `TreeRank`.
-    max_cat_threshold : int or None, default 32
-        As in `TreeRank`; nobody reads all conditions of many trees, so the limit is higher.
-    keep_columns, budget, pos_label
-        As in `TreeRank`.
-    n_jobs : int or None
-        Trees grown in parallel; the results do not depend on it.
-    random_state : int, RandomState or None
-    verbose : int, default 0
-        1 shows progress on standard error.
+    max_cat_threshold, keep_columns, budget, pos_label, n_jobs, random_state, verbose
+        As in `MetaAPForest`.
 
     Attributes
     ----------
-    trees_ : list of Tree
     oob_decision_function_ : float64 array of shape (n,)
         Score by the trees that did not see the row; NaN if all did, as with bootstrap=False.
     oob_score_ : float
         Area under the ROC curve of these scores; NaN if a class has none.
     oob_average_precision_ : float
         Their average precision.
-    feature_importances_ : float64 array of shape (n_features,)
+    trees_, feature_importances_
+        As in `MetaAPForest`.
 
     References
     ----------
@@ -147,14 +136,8 @@ class TreeRankForest(Forest):
     verbose: int = 0
 
     def _settings(self) -> GrowthSettings:
-        return GrowthSettings.from_estimator(
-            self,
-            ROC_AREA.criterion,
-            1 if self.leaf_ranker == "stump" else self.leaf_depth or self.max_depth,
-            max_depth=self.max_depth,
-            leaf_order=self.leaf_order,
-            objective=ROC_AREA,
-        )
+        leaf_depth = 1 if self.leaf_ranker == "stump" else self.leaf_depth or self.max_depth
+        return GrowthSettings.from_estimator(self, ROC_AREA.criterion, leaf_depth, objective=ROC_AREA)
 
     def _grow(
         self, settings: GrowthSettings, data: BinnedCases, weight: np.ndarray, sampler: FeatureSampler | None

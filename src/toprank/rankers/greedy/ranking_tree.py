@@ -15,9 +15,9 @@ from toprank._core.dtypes import CRITERIA
 from toprank._core.threads import Threads, resolve_n_jobs
 from toprank.data.binned_cases import BinnedCases
 from toprank.errors import InputError
-from toprank.files.model_file import without_prefix
+from toprank.files.model_file import with_prefix, without_prefix
 from toprank.rankers.greedy.monotone import MONOTONIC_CST, bounded_rates, directions_of_tree
-from toprank.rankers.growth import CV, DEPTH, GROWTH_CONSTRAINTS, GrowthSettings, grow_tree
+from toprank.rankers.growth import DEPTH, FOLD_CONSTRAINTS, GROWTH_CONSTRAINTS, GrowthSettings, grow_tree
 from toprank.rankers.leaf_rates import finish_tree, node_rates, order_by_rate
 from toprank.rankers.tree_ranker import TreeRanker
 from toprank.tree.meta.stages import Stages, node_depths, truncated_tree
@@ -91,8 +91,7 @@ class RankingTree(TreeRanker):
         "distance": [StrOptions({"scaled", "raw"})],
         "vote_decay": [Interval(Real, 0, 1, closed="both")],
         "max_depth": DEPTH,
-        "cv": CV,
-        "random_state": ["random_state"],
+        **FOLD_CONSTRAINTS,
         "monotonic_cst": MONOTONIC_CST,
     }
 
@@ -146,7 +145,7 @@ class RankingTree(TreeRanker):
 
     def _to_arrays(self) -> dict[str, np.ndarray]:
         stages = {} if self._stages is None else self._stages.to_arrays()
-        return super()._to_arrays() | {f"stages_{name}": array for name, array in stages.items()}
+        return super()._to_arrays() | with_prefix(stages, "stages_")
 
     def _from_arrays(self, arrays: dict[str, np.ndarray]) -> None:
         super()._from_arrays(arrays)
@@ -157,20 +156,8 @@ class RankingTree(TreeRanker):
         """Yield the scores of trees with max_depth 1, 2, ... up to `max_depth`.
 
         All depths come from the one fitted tree, with the same bits as a refit; if growing stopped early, the last
-        scores repeat. With max_depth=None there are as many as the tree has levels.
-
-        Parameters
-        ----------
-        X : array or data frame of shape (n, n_features)
-
-        Yields
-        ------
-        score : float64 array of shape (n,)
-
-        Raises
-        ------
-        ValueError
-            If the tree was grown best first, with `max_leaf_nodes`.
+        scores repeat. With max_depth=None there are as many as the tree has levels. Raises ValueError if the tree was
+        grown best first, with `max_leaf_nodes`.
 
         Examples
         --------

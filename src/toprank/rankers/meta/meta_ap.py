@@ -16,8 +16,8 @@ from toprank.errors import InputError
 from toprank.metrics import average_precision
 from toprank.rankers.growth import (
     CCP_ALPHA,
-    CV,
     DEPTH,
+    FOLD_CONSTRAINTS,
     GROWTH_CONSTRAINTS,
     PUBLISHED_CATEGORIES,
     GrowthSettings,
@@ -144,8 +144,7 @@ class MetaAP(MetaRanker):
         "logistic_C": [Interval(Real, 0, None, closed="neither")],
         "ccp_alpha": CCP_ALPHA,
         "stop_at_ap_loss": ["boolean"],
-        "cv": CV,
-        "random_state": ["random_state"],
+        **FOLD_CONSTRAINTS,
     }
 
     max_depth: int | None = 4
@@ -195,15 +194,8 @@ class MetaAP(MetaRanker):
                 f"MetaAP with stop_at_ap_loss=True needs conditions chosen by criterion='ap', but criterion is "
                 f"{self.criterion!r}, whose gains are not AP. Hint: use min_gain to stop inner trees early."
             )
-        return GrowthSettings.from_estimator(
-            self,
-            CRITERIA[self.criterion],
-            self.leaf_depth or self.max_depth,
-            max_depth=self.max_depth,
-            leaf_order=self.leaf_order,
-            objective=self._objective_of_budget(),
-            stop_at_ap_loss=self.stop_at_ap_loss,
-        )
+        leaf_depth, objective = self.leaf_depth or self.max_depth, self._objective_of_budget()
+        return GrowthSettings.from_estimator(self, CRITERIA[self.criterion], leaf_depth, objective=objective)
 
     def _objective_of_budget(self) -> Objective:
         """Return the objective; the budget is a share of the whole table, so that it means the same in folds."""

@@ -12,13 +12,14 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
+from toprank._core.dtypes import NODE
 from toprank._core.threads import Threads, resolve_n_jobs
 from toprank.budget import Cutoff, cases_of_budget, find_cutoff
 from toprank.data.binned_cases import BinnedCases
 from toprank.data.frames import make_frame
 from toprank.errors import InputError
 from toprank.explain import Covers, PathCounts
-from toprank.files.model_file import without_prefix
+from toprank.files.model_file import with_prefix, without_prefix
 from toprank.metrics import HitRates
 from toprank.rankers.growth import GrowthSettings, category_search, grow_meta, grow_shared_meta
 from toprank.rankers.leaf_scores import fit_leaf_score
@@ -102,7 +103,9 @@ class MetaRanker(TreeRanker):
         self.tree_, entry = self._finish(settings, replace(grown, meta=meta), data, scoring, order)
         # Held-out rows and merged cells give an order of the leaves that does not follow from the meta-tree.
         fixed = order if grown.aside is not None or isinstance(pruner, CellPruner) else None
-        self._meta = MetaNodes.from_fit(meta, grown.unit, settings, self.tree_, entry, fixed)
+        bare = meta if entry is None else replace(meta, inner=[None] * len(meta.left))  # None: split by classifiers
+        starts = np.zeros(0, NODE) if entry is None else entry
+        self._meta = MetaNodes(bare, grown.unit, settings, self.tree_, starts, fixed)
         has_stages = self.ccp_alpha_ == 0.0 and grown.aside is None and entry is not None
         self._stages = stages_of(settings, meta, grown.unit, entry) if has_stages else None
         self._remember(settings, grown, data, scoring, pruner)
@@ -263,19 +266,8 @@ class MetaRanker(TreeRanker):
         leaf_depth=None the inner trees have the depth of the fitted `max_depth` at every stage. If growing stopped
         early, the last scores repeat. With max_depth=None there are as many as the meta-tree has levels.
 
-        Parameters
-        ----------
-        X : array or data frame of shape (n, n_features)
-
-        Yields
-        ------
-        score : float64 array of shape (n,)
-
-        Raises
-        ------
-        ValueError
-            If the meta-tree was pruned or comes from `subtree`, or if the order of its leaves does not follow from
-            its growth.
+        Raises ValueError if the meta-tree was pruned or comes from `subtree`, or if the order of its leaves does not
+        follow from its growth.
 
         Examples
         --------
@@ -311,11 +303,9 @@ class MetaRanker(TreeRanker):
         return f"{super()._size_in_words()}; inside leaves: {self.leaf_score}{pruned}"
 
     def _to_arrays(self) -> dict[str, np.ndarray]:
-        path = {f"ccp_{name}": values for name, values in getattr(self, "ccp_path_", {}).items()}
-        meta = {f"meta_{name}": array for name, array in self._meta.to_arrays().items()}
-        stages = {} if self._stages is None else self._stages.to_arrays()
-        staged = {f"stages_{name}": array for name, array in stages.items()}
-        return super()._to_arrays() | {"penalty": np.array(self.ccp_alpha_)} | path | meta | staged
+        path = with_prefix(getattr(self, "ccp_path_", {}), "ccp_") | with_prefix(self._meta.to_arrays(), "meta_")
+        stages = {} if self._stages is None else with_prefix(self._stages.to_arrays(), "stages_")
+        return super()._to_arrays() | {"penalty": np.array(self.ccp_alpha_)} | path | stages
 
     def _from_arrays(self, arrays: dict[str, np.ndarray]) -> None:
         super()._from_arrays(arrays)

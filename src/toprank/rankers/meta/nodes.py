@@ -19,6 +19,7 @@ from toprank.tree.flatten import part_of_tree
 from toprank.tree.meta.meta_tree import MetaTree
 from toprank.tree.scoring import TIES
 from toprank.tree.structure import Tree, parents_of
+from toprank.words.counts import plural
 
 MAX_WEIGHT = 2**53
 """Integer weights are exact in float64 up to this."""
@@ -28,38 +29,14 @@ ARRAYS = ("left", "right", "depth", "positive", "total", "entry")
 
 @dataclass(frozen=True)
 class MetaNodes:
-    """The meta-tree behind a final tree: its nodes, and where each begins in the tree.
+    """The meta-tree behind a final tree: its nodes, and where each begins in the tree."""
 
-    Attributes
-    ----------
-    meta : MetaTree
-        Without inner trees, as `tree` has their conditions; classifiers are kept as rules.
-    unit : float
-        Cases that a weight of 1 in `meta` stands for.
-    settings : GrowthSettings
-    tree : Tree or ClassifierTree
-        The final tree.
-    entry : int32 array of shape (n_meta_nodes,)
-        Node of the tree at which each meta-node begins; empty for classifiers.
-    order : LeafOrder or None
-        Order of the leaves, if it is not the one of `settings`.
-    """
-
-    meta: MetaTree
-    unit: float
+    meta: MetaTree  # without inner trees, as `tree` has their conditions; classifiers are kept as rules
+    unit: float  # cases that a weight of 1 in `meta` stands for
     settings: GrowthSettings
-    tree: Any
-    entry: np.ndarray
-    order: LeafOrder | None = None
-
-    @classmethod
-    def from_fit(
-        cls, meta: MetaTree, unit: float, settings: GrowthSettings, tree: Any, entry: np.ndarray | None, order: Any
-    ) -> MetaNodes:
-        """Make it from a meta-tree that has just been fitted."""
-        if entry is None:  # split by classifiers
-            return cls(meta, unit, settings, tree, np.zeros(0, NODE), order)
-        return cls(replace(meta, inner=[None] * len(meta.left)), unit, settings, tree, entry, order)
+    tree: Any  # Tree or ClassifierTree: the final tree
+    entry: np.ndarray  # int32 (n_meta_nodes,): node of the tree at which each meta-node begins; empty for classifiers
+    order: LeafOrder | None = None  # order of the leaves, if it is not the one of `settings`
 
     def to_arrays(self) -> dict[str, np.ndarray]:
         """Return arrays by name, for a file; `from_arrays` restores an equal object."""
@@ -231,9 +208,8 @@ class NodeClassifier:
         return f"node {self.node}: the better half is what this classifier predicts as {side}\n{self.rule.model!r}"
 
     def __repr__(self) -> str:
-        by = type(self.rule.model).__name__ if isinstance(self.rule, ClassifierRule) else self._size_in_words()
+        if isinstance(self.rule, ClassifierRule):
+            by = type(self.rule.model).__name__
+        else:
+            by = plural(int((~self.rule.is_leaf).sum()), "condition")
         return f"<NodeClassifier of node {self.node}, {by}, alpha {self.alpha:.4g}, beta {self.beta:.4g}>"
-
-    def _size_in_words(self) -> str:
-        n = int((~self.rule.is_leaf).sum())
-        return "1 condition" if n == 1 else f"{n:,} conditions"

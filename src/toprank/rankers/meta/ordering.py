@@ -22,8 +22,7 @@ from toprank.tree.structure import Tree
 
 ORDER_STRENGTH = 300.0
 """Strength, in cases, of the hierarchical shrinkage of leaf_order="rate": a leaf leaves the order of the meta-tree
-only with enough evidence. Of 10, 30, 100, 300, 1000 this was the best on simulated and real tables together; the
-differences are small."""
+only with enough evidence. From 10 to 1000 the differences are small."""
 
 
 @dataclass(frozen=True)
@@ -108,13 +107,7 @@ def place_rates(settings: GrowthSettings, meta: MetaTree, unit: float, order: Le
 
 
 class ClassifierTree:
-    """Scores, leaves and weights of a meta-tree of classifiers, named as in `Tree`; it has no conditions.
-
-    Attributes
-    ----------
-    is_leaf, positive, negative, leaf, score, rate
-        As in `Tree`, one entry per meta-node.
-    """
+    """Scores, leaves and weights of a meta-tree of classifiers, per meta-node, named as in `Tree`; no conditions."""
 
     scoring = TIES
 

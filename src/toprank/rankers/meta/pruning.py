@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
@@ -20,26 +19,11 @@ PENALTIES_TRIED = 40
 
 
 @dataclass(frozen=True)
-class Pruner(ABC):
-    """A grown meta-tree that can be pruned; `arrange` orders the leaves of what is left."""
+class SiblingPruner:
+    """Weakest links of a grown meta-tree: a meta-node's two children become one leaf."""
 
     meta: MetaTree
-    arrange: Callable[[MetaTree], LeafOrder]
-
-    @property
-    @abstractmethod
-    def steps(self) -> np.ndarray:
-        """Penalties at which the pruned tree changes."""
-
-    @abstractmethod
-    def at(self, penalty: float) -> tuple[MetaTree, LeafOrder]:
-        """What is left at a penalty per leaf, and the order or the places of its leaves."""
-
-
-@dataclass(frozen=True)
-class SiblingPruner(Pruner):
-    """Weakest links: a meta-node's two children become one leaf."""
-
+    arrange: Callable[[MetaTree], LeafOrder]  # orders the leaves of what is left
     objective: Objective
 
     @cached_property
@@ -58,8 +42,11 @@ class SiblingPruner(Pruner):
 
 
 @dataclass(frozen=True)
-class CellPruner(Pruner):
+class CellPruner:
     """Merges of any neighbours in the ranking: leaves share a place, conditions stay."""
+
+    meta: MetaTree
+    arrange: Callable[[MetaTree], LeafOrder]
 
     @cached_property
     def _order(self) -> np.ndarray:
@@ -94,6 +81,9 @@ class CellPruner(Pruner):
         leaves = np.flatnonzero(meta.is_leaf)
         leaves = leaves[np.argsort(place[leaves], kind="stable")]
         return meta, LeafOrder(leaves, place[leaves])
+
+
+Pruner = SiblingPruner | CellPruner
 
 
 def penalties_to_try(steps: np.ndarray, limit: int = PENALTIES_TRIED) -> np.ndarray:

@@ -20,13 +20,13 @@ from toprank.data.binned_cases import BinnedCases
 from toprank.errors import InputError
 from toprank.explain import PathCounts, Reason, auc_importance, gain_importance
 from toprank.explain.values import Originals
-from toprank.files.model_file import without_prefix
+from toprank.files.model_file import with_prefix, without_prefix
 from toprank.metrics import RocCurve, roc_auc
 from toprank.rankers.ensemble.ensemble import negatives_above
 from toprank.rankers.growth import (
     CCP_ALPHA,
-    CV,
     DEPTH,
+    FOLD_CONSTRAINTS,
     GROWTH_CONSTRAINTS,
     PUBLISHED_CATEGORIES,
     GrowthSettings,
@@ -91,9 +91,8 @@ class TreeRank(MetaRanker):
     ccp_alpha : float or "cv", default 0.0
         Lambda of section V-A: what a cell must add to the training AUC to stay. "cv" chooses it by stratified
         cross-validation of the AUC on held-out folds.
-    cv : int, splitter or iterable of splits, default 5
-        Folds for the hit rates of new cases and for ccp_alpha="cv"; an int means stratified folds. 0: training rates
-        only, and ccp_alpha="cv" uses 5 folds.
+    cv
+        As in `MetaAP`.
     min_samples_leaf, min_samples_split, min_gain, max_leaf_nodes, smoothing, smoothing_strength, splitter, max_bins
         As in `MetaAP`.
     categorical_features, cat_smooth, min_data_per_group, max_cat_threshold, keep_columns, budget, pos_label, n_jobs
@@ -145,8 +144,7 @@ class TreeRank(MetaRanker):
         "logistic_C": [Interval(Real, 0, None, closed="neither")],
         "pruning": [StrOptions({"siblings", "cells"})],
         "ccp_alpha": CCP_ALPHA,
-        "cv": CV,
-        "random_state": ["random_state"],
+        **FOLD_CONSTRAINTS,
     }
 
     max_depth: int | str | None = 4
@@ -408,7 +406,7 @@ class TreeRank(MetaRanker):
     def _to_arrays(self) -> dict[str, np.ndarray]:
         arrays = super()._to_arrays()
         if self.full_tree_ is not self.tree_:
-            arrays |= {f"full_{name}": array for name, array in self.full_tree_.to_arrays().items()}
+            arrays |= with_prefix(self.full_tree_.to_arrays(), "full_")
         return arrays
 
     def _from_arrays(self, arrays: dict[str, np.ndarray]) -> None:

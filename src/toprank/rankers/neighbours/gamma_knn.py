@@ -87,12 +87,8 @@ class GammaKNN(NeighbourRanker):
         row at a time and gives no hit rates of new cases.
     budget : int, float or None
         Cases that can be checked: a count, a share, or None, by which `predict` follows the vote.
-    pos_label : label or None
-        The positive outcome; None is that of a usual pair, such as yes of yes/no, else the larger.
-    categorical_features : list or None
-        Columns of numbers that are categories.
-    keep_columns : list, "all" or None
-        Columns to use although they look like identifiers.
+    pos_label, categorical_features, keep_columns
+        As in `MetaAP`.
     random_state : int, RandomState or None
         Seed of folds and of the approximate search, fixed for None.
     n_jobs : int or None

@@ -15,12 +15,10 @@ from sklearn.utils.validation import check_is_fitted
 from toprank._compat import Interval, Options, StrOptions
 from toprank._core.threads import Threads, resolve_n_jobs
 from toprank.data.cases import Cases, sample_classes
-from toprank.data.column_roles import learn_columns
-from toprank.data.encoding import encode, original_values
-from toprank.data.frames import backend_of
+from toprank.data.encoding import original_values
 from toprank.data.shared_table import plain_table
 from toprank.errors import InputError
-from toprank.files.model_file import numbered_parts, without_prefix
+from toprank.files.model_file import numbered_parts, with_prefix, without_prefix
 from toprank.rankers.base import RANKER_CONSTRAINTS
 from toprank.rankers.neighbours.facts import distance_facts, gamma_text
 from toprank.rankers.neighbours.known import CaseSet, most_neighbours
@@ -42,7 +40,6 @@ from toprank.rankers.reading import TableReader
 from toprank.rankers.seeds import seed_of
 from toprank.rankers.validation import check_class_labels
 from toprank.tree.bin_mapper import row_blocks
-from toprank.tree.columns import with_usual
 from toprank.words.counts import every, plural
 from toprank.words.numbers import percent_text
 from toprank.words.wording import SHORT
@@ -96,10 +93,8 @@ class GammaKNNClassifier(ClassifierMixin, TableReader):
         cases, a sample stands for all of them.
     tuned_score_ : float
         The measure of `confusion_`; slightly optimistic, as the gammas were tuned on the same decisions.
-    n_neighbors_ : int
-        k as used.
-    recall_ : float
-        Share of the nearest cases that the search finds, 1.0 if it is exact.
+    n_neighbors_, recall_
+        As in `GammaKNN`.
 
     References
     ----------
@@ -148,33 +143,17 @@ class GammaKNNClassifier(ClassifierMixin, TableReader):
     # --- fitting ------------------------------------------------------------------------------------------------
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
-        """Fit to past cases.
+        """Fit to past cases: X as in the rankers, y with two or more classes, and weights of the rows.
 
-        Parameters
-        ----------
-        X : array or data frame of shape (n, n_features)
-            numpy, pandas, polars or pyarrow; categories and missing values as they are. The index of a pandas frame
-            names the known cases in `explain`, if it is not just 0, 1, 2, ...
-        y : array of shape (n,)
-            Two or more classes.
-        sample_weight : array of shape (n,), optional
-            Non-negative weights. Weight 2 is the row twice, weight 0 leaves it out.
-
-        Returns
-        -------
-        self
+        The index of a pandas frame names the known cases in `explain`, if it is not just 0, 1, 2, ... Weight 2 is the
+        row twice, weight 0 leaves it out.
         """
         with self._fitting():
             table = self._read(X, reset=True)
             label, weight = self._read_labels(y, sample_weight, len(table))
-            self.columns_, self.left_out_ = learn_columns(table, self.categorical_features, self.keep_columns)
-            self._backend = backend_of(plain_table(X))
+            is_rare = label != np.argmax(np.bincount(label, weight))
             with Threads(resolve_n_jobs(self.n_jobs)) as threads:
-                is_rare = label != np.argmax(np.bincount(label, weight))
-                data = self._make_cases(encode(table, self.columns_), is_rare, weight, threads)
-                self.columns_ = with_usual(data.columns, data.X, is_rare, weight)
-                self.data_hash_ = data.fingerprint()
-                self._learn(data, label, threads)
+                self._learn(self._learn_table(table, is_rare, weight, threads), label, threads)
             self._case_names = index_names(plain_table(X))
         return self
 
@@ -283,10 +262,7 @@ class GammaKNNClassifier(ClassifierMixin, TableReader):
     def explain(self, X: Any) -> list[ClassExplanation]:
         """Explain the class of each row by the known cases that vote, and what differs most.
 
-        Returns
-        -------
-        list of ClassExplanation
-            Its text lists the cases by class; `classes` has the same as data.
+        The text of an explanation lists the cases by class; `classes` has the same as data.
         """
         matrix = self._encode(X)
         points, originals = self._space.points(matrix), original_values(X, self._input_names)
@@ -368,9 +344,10 @@ class GammaKNNClassifier(ClassifierMixin, TableReader):
 
     def _to_arrays(self) -> dict[str, np.ndarray]:
         """Return the arrays of the fitted model for a file."""
-        parts = {"space_": self._space.to_arrays()}
-        parts |= {f"class{c}_": known.to_arrays() for c, known in enumerate(self._sets)}
-        return {prefix + name: array for prefix, arrays in parts.items() for name, array in arrays.items()} | {
+        arrays = with_prefix(self._space.to_arrays(), "space_")
+        for c, known in enumerate(self._sets):
+            arrays |= with_prefix(known.to_arrays(), f"class{c}_")
+        return arrays | {
             "gammas": self.gammas_,
             "confusion": self.confusion_,
             "neighbours": np.array([self.n_neighbors_, self.recall_], np.float64),

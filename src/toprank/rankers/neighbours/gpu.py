@@ -64,16 +64,9 @@ def relative_error(d: int) -> float:
 
 
 class Screen:
-    """Points on a GPU, in single precision.
+    """Points on a GPU, in single precision: float32 (d, m), with norms of at most 1.
 
-    Parameters
-    ----------
-    points : float32 array of shape (d, m)
-        With norms of at most 1.
-    square : float64 array of shape (m,)
-        Squared norms before they were rounded.
-    xp : module
-        CuPy, or another one with the functions of NumPy.
+    `square` are the squared norms before they were rounded, `xp` is CuPy or another module with the functions of NumPy.
     """
 
     def __init__(self, points: np.ndarray, square: np.ndarray, xp: Any):
@@ -85,18 +78,9 @@ class Screen:
     ) -> tuple[np.ndarray, np.ndarray]:
         """Return the points that may be among the k nearest, int64 (n, room), and how many, int64 (n,).
 
-        They are in increasing order; a query that has more than fit counts room + 1.
-
-        Parameters
-        ----------
-        queries : float32 array of shape (n, d)
-            About `QUERIES` of them: all are on the GPU at once.
-        square, floor : float64 arrays of shape (n,)
-            Squared norms of the queries, and bounds of the absolute error.
-        left_out : int64 array of shape (n,)
-            A point that the query must not find; -1 for none.
-        k, room : int
-            k is at most `GROUPS`.
+        They are in increasing order; a query that has more than fit counts room + 1. About `QUERIES` queries, float32
+        (n, d), are on the GPU at once; `square` and `floor` are their squared norms and bounds of the absolute error,
+        `left_out` is a point that each must not find, -1 for none; k is at most `GROUPS`.
         """
         xp, n = self._xp, len(queries)
         position, count = np.full((n, room), -1, np.int64), np.zeros(n, np.int64)

@@ -51,16 +51,13 @@ class KNN(NeighbourRanker):
         - "krnn": k rare-class nearest neighbours, see the notes.
     metric, scaling, category_distance, algorithm, cv, budget, pos_label, categorical_features, keep_columns
         See `GammaKNN`. "krnn" counts all cases within a distance, which is always brute force.
-    random_state : int, RandomState or None
-        Seed of folds and of the approximate search, fixed for None.
-    n_jobs : int or None
+    random_state, n_jobs
+        See `GammaKNN`.
 
     Attributes
     ----------
-    n_neighbors_ : int
-        k as used.
-    recall_ : float
-        Share of the nearest cases that the search finds, 1.0 if it is exact.
+    n_neighbors_, recall_
+        As in `GammaKNN`.
 
     Notes
     -----

@@ -12,6 +12,7 @@ For k = 1 that is the rule of section 2.4.3. A case of weight w counts as w case
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import dataclass, replace
 from typing import NamedTuple, Self
 
 import numpy as np
@@ -45,23 +46,14 @@ class DecidingCounts(NamedTuple):
         return cls(positives, k - positives + 1)
 
 
+@dataclass(eq=False)
 class CaseSet:
-    """Known cases of one class: points to search, how many cases each stands for, and their rows in training.
+    """Known cases of one class: points to search, how many cases each stands for, and their rows in training."""
 
-    Attributes
-    ----------
-    points : PointSet
-        To search: the places of the cases, after the linear map of a learned metric.
-    places : float64 array of shape (m, n_dims)
-        The cases as points of the space.
-    weight : float64 array of shape (m,) or None
-        None for one case each.
-    rows : int64 array of shape (m,)
-        Row of each case in the training table.
-    """
-
-    def __init__(self, points: PointSet, places: np.ndarray, weight: np.ndarray | None, rows: np.ndarray):
-        self.points, self.places, self.weight, self.rows = points, places, weight, rows
+    points: PointSet  # to search: the places of the cases, after the linear map of a learned metric
+    places: np.ndarray  # float64 (m, n_dims): the cases as points of the space
+    weight: np.ndarray | None  # float64 (m,); None for one case each
+    rows: np.ndarray  # int64 (m,): row of each case in the training table
 
     @classmethod
     def learn(
@@ -202,27 +194,15 @@ class CaseSet:
         return cls(known, places, weight if weight.size else None, rows)
 
 
+@dataclass(eq=False)
 class KnownCases:
-    """Positives and negatives of the training data, as points of a space.
+    """Positives and negatives of the training data, as points of a space."""
 
-    Attributes
-    ----------
-    positives, negatives : CaseSet
-    components : float64 array of shape (p, n_dims) or None
-        Linear map of a learned metric: distances to positives are measured after it, those to negatives before it.
-    synthetic : CaseSet or None
-        Positives that a sampler made up.
-    """
-
-    def __init__(
-        self,
-        positives: CaseSet,
-        negatives: CaseSet,
-        components: np.ndarray | None = None,
-        synthetic: CaseSet | None = None,
-    ):
-        self.positives, self.negatives, self.components = positives, negatives, components
-        self.synthetic = synthetic
+    positives: CaseSet
+    negatives: CaseSet
+    # float64 (p, n_dims), linear map of a learned metric: distances to positives are measured after it, not the others
+    components: np.ndarray | None = None
+    synthetic: CaseSet | None = None  # positives that a sampler made up
 
     @classmethod
     def learn(
@@ -247,7 +227,7 @@ class KnownCases:
         """Return the same cases, and positives at places that a sampler made up, float64 (m, n_dims)."""
         found = PointSet(mapped(places, self.components), metric=metric)
         synthetic = CaseSet(found, places, None, np.full(len(places), -1))
-        return type(self)(self.positives, self.negatives, self.components, synthetic)
+        return replace(self, synthetic=synthetic)
 
     @property
     def totals(self) -> tuple[float, float]:
@@ -279,12 +259,6 @@ class KnownCases:
         if len(self.synthetic) == 0:
             return real, np.full(real.shape, np.inf), negative
         return real, self.synthetic.points.nearest(image, votes.positives, threads).distance, negative
-
-    def nearest(self, points: np.ndarray, k: int, threads: Threads) -> tuple[Neighbours, Neighbours]:
-        """Return the k nearest positives and the k nearest negatives of each point."""
-        image = mapped(points, self.components)
-        positives = self.positives.points.nearest(image, min(k, len(self.positives)), threads)
-        return positives, self.negatives.points.nearest(points, min(k, len(self.negatives)), threads)
 
 
 def most_neighbours(n_cases: Iterable[float]) -> float:

@@ -74,10 +74,8 @@ class LocalGammaKNN(NeighbourRanker):
         In the scaled space.
     held_out_score_ : float or None
         The measure of the decisions on the cases of held-out folds, by models fitted on the others; None for cv=0.
-    n_neighbors_ : int
-        k as used.
-    recall_ : float
-        Share of the nearest cases that the search finds, 1.0 if it is exact.
+    n_neighbors_, recall_
+        As in `GammaKNN`.
 
     Examples
     --------

@@ -10,6 +10,7 @@ from it. Where rounding hides what any step would gain, it stops at once and say
 from __future__ import annotations
 
 import math
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -42,7 +43,7 @@ RISK_DISTANCES = 4_000_000
 """Distances held at once when all triplets are added up."""
 
 
-class _Form:
+class _Form(ABC):
     """What the matrix M may be, and how its entries are stored: `variable`; the rows are float64 (n, d)."""
 
     is_convex = True
@@ -50,6 +51,15 @@ class _Form:
 
     def __init__(self, rows: np.ndarray, threads: Threads):
         self.rows, self.threads = rows, threads
+
+    @abstractmethod
+    def start(self) -> np.ndarray:
+        """Return the variable of the identity, or of what is nearest to it."""
+
+    def penalty(self, variable: np.ndarray) -> tuple[float, np.ndarray]:
+        """Return |M - I|^2 and its gradient."""
+        away = variable - self.start()
+        return float(np.sum(away**2)), 2.0 * away
 
 
 class DiagonalForm(_Form):
@@ -80,10 +90,6 @@ class DiagonalForm(_Form):
         )
         return parts.sum(axis=0)
 
-    def penalty(self, variable: np.ndarray) -> tuple[float, np.ndarray]:
-        """Return |M - I|^2 and its gradient."""
-        return float(np.sum((variable - 1.0) ** 2)), 2.0 * (variable - 1.0)
-
     def components(self, variable: np.ndarray) -> np.ndarray:
         """Return L, float64 (rank, d), with M = L'L."""
         return np.diag(np.sqrt(variable))
@@ -112,11 +118,6 @@ class FullForm(_Form):
     def gradient(self, variable: np.ndarray, triplets: Triplets, slope: np.ndarray) -> np.ndarray:
         """Return the gradient of the sum of slope times squared distance."""
         return outer_products(self.rows, triplets, slope)
-
-    def penalty(self, variable: np.ndarray) -> tuple[float, np.ndarray]:
-        """Return |M - I|^2 and its gradient."""
-        away = variable - np.eye(len(variable))
-        return float(np.sum(away**2)), 2.0 * away
 
     def components(self, variable: np.ndarray) -> np.ndarray:
         """Return L with M = L'L."""
@@ -205,41 +206,22 @@ def outer_products(rows: np.ndarray, triplets: Triplets, slope: np.ndarray) -> n
 
 @dataclass(frozen=True)
 class Solution:
-    """A solved problem.
+    """A solved problem."""
 
-    Attributes
-    ----------
-    variable : float64 array
-        Feasible.
-    objective : list of float
-        Least exact objective of the iterates so far, at the start and after every iteration; never rises.
-    gap : float or None
-        Upper bound on how far the objective is above its minimum; None if the form is not convex.
-    n_iter : int
-    has_converged : bool
-    is_stuck : bool
-        Stopped because of rounding: no step lowers the objective any more, although the gap is not proved.
-    """
-
-    variable: np.ndarray
+    variable: np.ndarray  # feasible
+    # Least exact objective of the iterates so far, at the start and after every iteration; never rises
     objective: list[float]
-    gap: float | None
+    gap: float | None  # upper bound on how far the objective is above its minimum; None if the form is not convex
     n_iter: int
     has_converged: bool
+    # Stopped because of rounding: no step lowers the objective any more, although the gap is not proved
     is_stuck: bool = False
 
 
 class MetricProblem:
     """Minimise the losses of triplets + mu |M - I|^2 over matrices M with eigenvalues in [0, 1] (problem 3.1).
 
-    Parameters
-    ----------
-    triplets : Triplets
-        Their weights hold alpha, 1 - alpha and the normalisation.
-    form : MatrixForm
-    margin : float
-        1 - c.
-    mu : float
+    The weights of the triplets hold alpha, 1 - alpha and the normalisation; the margin is 1 - c.
     """
 
     def __init__(self, triplets: Triplets, form: MatrixForm, margin: float, mu: float):

@@ -35,18 +35,8 @@ def mix_neighbours(
     A number is a + u (b - a) with one u per row, uniform from 0 to 1; a category, or a number that one of both lacks,
     is that of b with probability u. Groups of one row give none.
 
-    Parameters
-    ----------
-    X : float array of shape (n, n_features)
-        Categories are codes, NaN is missing.
-    n_categories : int array of shape (n_features,)
-        0 for numbers.
-    group : int array of shape (n,)
-        Only rows of the same group are mixed; -1: none.
-    n_new : int array of shape (n_groups,)
-        New rows per group.
-    rng : Generator
-    threads : Threads
+    In X, float (n, n_features), categories are codes and NaN is missing; `n_categories` is 0 for numbers. `group` is
+    that of each row, -1 for none, and `n_new` the number of new rows per group.
 
     Examples
     --------

@@ -90,27 +90,16 @@ class MLFP(TransformerMixin, NeighbourRanker):
     tol : float, default 1e-3
         The solver stops when the objective is proved to be within this share of its first value of the minimum.
     max_iter : int, default 500
-    scaling : {"standard", "minmax"} or None, default "standard"
-        How numbers are scaled: to mean 0 and deviation 1, to [-1, 1], or not at all.
-    category_distance : float, default 2.0
-        Distance of two different categories. Missing values: see `toprank.rankers.neighbours.space`.
-    algorithm : {"auto", "kd_tree", "brute", "gpu", "approximate"}, default "auto"
-        How neighbours are searched when cases are scored; see `GammaKNN`. Triplets are always exact.
+    scaling, category_distance, algorithm
+        As in `GammaKNN`, but by default numbers have mean 0 and deviation 1. Triplets are always exact.
     cv : int, splitter, iterable of splits or None, default 5
         Folds that give the hit rates of new cases: each learns its own metric. None is 5 folds; 0 none: then rates are
         those of the training cases, each scored without itself, by a metric that has seen it.
-    budget : int, float or None
-        Cases that can be checked: a count, a share, or None, by which `predict` follows the vote.
-    pos_label : label or None
-        The positive outcome; None is that of a usual pair, such as yes of yes/no, else the larger.
-    categorical_features : list or None
-        Columns of numbers that are categories.
-    keep_columns : list, "all" or None
-        Columns to use although they look like identifiers.
+    budget, pos_label, categorical_features, keep_columns
+        As in `GammaKNN`.
     random_state : int, RandomState or None
         Seed of folds, of sampled triplets and of the approximate search, fixed for None.
     n_jobs : int or None
-        Threads; no result depends on it.
 
     Attributes
     ----------
@@ -125,10 +114,8 @@ class MLFP(TransformerMixin, NeighbourRanker):
     n_triplets_ : float
     vote_f1_ : float
         F-measure of the votes on left-out training cases.
-    n_neighbors_ : int
-        k of the vote as used; see `GammaKNN`.
-    recall_ : float
-        Share of the nearest cases that the search finds, 1.0 if it is exact.
+    n_neighbors_, recall_
+        As in `GammaKNN`.
 
     References
     ----------
@@ -192,13 +179,7 @@ class MLFP(TransformerMixin, NeighbourRanker):
     ) -> np.ndarray:
         """Return L for points of a space, float64 (rank, n_dims); this is what `GammaKNN(metric=MLFP())` calls.
 
-        Parameters
-        ----------
-        points : float64 array of shape (n, n_dims)
-        is_positive : bool array of shape (n,)
-        weight : float64 array of shape (n,) or None
-            Points of weight 0 are left out.
-        threads : Threads
+        Points of weight 0 are left out.
         """
         return self._solve(points, is_positive, weight, threads)[0]
 
@@ -280,14 +261,7 @@ class MLFP(TransformerMixin, NeighbourRanker):
         for a bound below 1. Their use is in comparing: how much faster the misses are under control than the false
         alarms, and what a larger `mu` or fewer columns would buy.
 
-        Parameters
-        ----------
-        delta : float, default 0.05
-            Probability with which a bound may fail, between 0 and 1.
-
-        Returns
-        -------
-        MetricBound
+        `delta` is the probability with which a bound may fail, between 0 and 1.
 
         Examples
         --------
@@ -303,7 +277,7 @@ class MLFP(TransformerMixin, NeighbourRanker):
             raise InputError(f"MLFP.bound: delta must be a probability between 0 and 1, got {delta!r}. Hint: use 0.05.")
         sides = (self._known.positives, self._known.negatives)
         points = np.concatenate([side.places for side in sides])
-        weight = np.concatenate([np.ones(len(side)) if side.weight is None else side.weight for side in sides])
+        weight = np.concatenate([side.weights for side in sides])
         is_positive = np.arange(len(points)) < len(sides[0])
         points, is_positive, weight = distinct_cases(points, is_positive, weight)
         m = float(weight.sum())

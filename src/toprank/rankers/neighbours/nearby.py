@@ -52,15 +52,9 @@ class NeighbourReason(Reason):
     """A known positive that a case lies near.
 
     `feature` and `value` are the column in which the two differ most, and the value of the case in it.
-
-    Attributes
-    ----------
-    row : int
-        Row of the known case in the training table.
-    distance : float
     """
 
-    row: int = -1
+    row: int = -1  # of the known case in the training table
     distance: float = math.inf
 
 

@@ -22,7 +22,7 @@ from toprank.errors import InputError
 from toprank.explain.reasons import Reason
 from toprank.explain.rows import figures_of
 from toprank.explain.values import Originals
-from toprank.files.model_file import without_prefix
+from toprank.files.model_file import with_prefix, without_prefix
 from toprank.rankers.alerts import log_odds_gain
 from toprank.rankers.base import RANKER_CONSTRAINTS, Ranker
 from toprank.rankers.neighbours.facts import column_weights, distance_facts, weights_text
@@ -101,24 +101,11 @@ class NeighbourRanker(Ranker):
     # --- fitting ------------------------------------------------------------------------------------------------
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None, groups: Any = None) -> Self:
-        """Fit to past cases.
+        """Fit to past cases; parameters are those of all rankers.
 
-        Parameters
-        ----------
-        X : array or data frame of shape (n, n_features), or a SharedTable of it
-            numpy, pandas, polars or pyarrow; categories and missing values as they are. The index of a pandas frame
-            names the known cases in reasons, if it is not just 0, 1, 2, ...
-        y : array of shape (n,)
-            The outcome: two values; `pos_label` is positive, or 1, True, yes and the like, or the larger one.
-        sample_weight : array of shape (n,), optional
-            Non-negative weights. Weight 2 is the row twice, weight 0 leaves it out.
-        groups : array of shape (n,), optional
-            Who or what each row belongs to, as in the other rankers. With groups and cv=None there are 5 folds: a row
-            left out alone would be judged by the other rows of its group.
-
-        Returns
-        -------
-        self
+        The index of a pandas frame names the known cases in reasons, if it is not just 0, 1, 2, ... Weight 2 is the row
+        twice, weight 0 leaves it out. With groups and cv=None there are 5 folds: a row left out alone would be judged
+        by the other rows of its group.
         """
         super().fit(X, y, sample_weight, groups)
         self._case_names = index_names(plain_table(X))
@@ -335,10 +322,7 @@ class NeighbourRanker(Ranker):
     def explain(self, X: Any) -> list[NeighbourExplanation]:
         """Explain the score of each row by the known positives and negatives nearest to it, and what differs most.
 
-        Returns
-        -------
-        list of NeighbourExplanation
-            Its text lists both sides; `positives` and `negatives` have the same as data.
+        The text of an explanation lists both sides; `positives` and `negatives` have the same as data.
         """
         matrix = self._encode(X)
         originals = original_values(X, self._input_names)
@@ -351,11 +335,13 @@ class NeighbourRanker(Ranker):
 
     def _nearby(self, points: np.ndarray, k: int, threads: Threads) -> tuple[Nearby, Nearby]:
         """Return the k nearest positives and negatives of each point, with what is needed to describe them."""
-        positives, negatives = self._known.nearest(points, k, threads)
-        return (
-            Nearby(positives, self._known.positives, points, self._space, self._case_names),
-            Nearby(negatives, self._known.negatives, points, self._space, self._case_names),
-        )
+
+        def near(cases: CaseSet, queries: np.ndarray) -> Nearby:
+            found = cases.points.nearest(queries, min(k, len(cases)), threads)
+            return Nearby(found, cases, points, self._space, self._case_names)
+
+        known = self._known
+        return near(known.positives, mapped(points, known.components)), near(known.negatives, points)
 
     # --- files and text -----------------------------------------------------------------------------------------
 
@@ -384,11 +370,9 @@ class NeighbourRanker(Ranker):
 
     def _to_arrays(self) -> dict[str, np.ndarray]:
         known = self._known
-        parts = {"space_": self._space.to_arrays(), "positive_": known.positives.to_arrays(),
-                 "negative_": known.negatives.to_arrays()}  # fmt: skip
-        out = super()._to_arrays() | {
-            prefix + name: array for prefix, arrays in parts.items() for name, array in arrays.items()
-        }
+        out = super()._to_arrays() | with_prefix(self._space.to_arrays(), "space_")
+        out |= with_prefix(known.positives.to_arrays(), "positive_")
+        out |= with_prefix(known.negatives.to_arrays(), "negative_")
         out["neighbours"] = np.array([self.n_neighbors_, self.recall_], np.float64)
         out["case_names"] = names_to_array(self._case_names)
         if known.components is not None:

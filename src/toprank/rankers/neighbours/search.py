@@ -80,34 +80,18 @@ def linear_algebra() -> ThreadpoolController:
 
 @dataclass(frozen=True)
 class Neighbours:
-    """The nearest points of each query, nearest first.
+    """The nearest points of each query, nearest first."""
 
-    Attributes
-    ----------
-    distance : float64 array of shape (n, k)
-        Infinite where there are fewer than k points.
-    position : int64 array of shape (n, k)
-        Position in the set of points; -1 where there are fewer.
-    """
-
-    distance: np.ndarray
-    position: np.ndarray
+    distance: np.ndarray  # float64 (n, k): infinite where there are fewer than k points
+    position: np.ndarray  # int64 (n, k): position in the set of points; -1 where there are fewer
 
 
 class PointSet:
-    """Points of one class, and how to search them.
+    """Points of one class, float64 (m, d), and how to search them.
 
-    Parameters
-    ----------
-    points : float64 array of shape (m, d)
-    metric : {"euclidean", "manhattan"}
-    algorithm : {"auto", "kd_tree", "brute", "gpu", "approximate"}
-        "auto" is exact: a KD-tree where it is faster, or else brute force. "gpu" is brute force on a GPU, or without
-        one where there is none. "approximate" still searches sets of at most 20,000 points exactly.
-    seed : int
-        Of the graph of the approximate search.
-    graph : int32 array of shape (m, g) or None
-        A graph built before, for example that of a model file.
+    algorithm="auto" is exact: a KD-tree where it is faster, or else brute force. "gpu" is brute force on a GPU, or
+    without one where there is none. "approximate" still searches sets of at most 20,000 points exactly; its graph,
+    int32 (m, g), is built with `seed`, unless one is given, for example that of a model file.
 
     Examples
     --------

@@ -33,26 +33,14 @@ FARTHEST = 1e100
 
 @dataclass(frozen=True)
 class Space:
-    """How encoded rows become points. All arrays have one entry per column of the encoded matrix.
+    """How encoded rows become points. All arrays have one entry per column of the encoded matrix."""
 
-    Attributes
-    ----------
-    n_categories : int64 array of shape (n_features,)
-        0 for numbers.
-    centre : float64 array of shape (n_features,)
-        What is subtracted from a number.
-    scale : float64 array of shape (n_features,)
-        What a number is divided by; coordinate of a category; 0 for a column that carries nothing.
-    fill : float64 array of shape (n_features,)
-        Coordinate of a missing number.
-    gap : float64 array of shape (n_features,)
-        Distance of missing from known numbers, on a coordinate of its own; 0 without one.
-    """
-
-    n_categories: np.ndarray
-    centre: np.ndarray
+    n_categories: np.ndarray  # int64 (n_features,): 0 for numbers
+    centre: np.ndarray  # float64 (n_features,): what is subtracted from a number
+    # float64 (n_features,): what a number is divided by; coordinate of a category; 0 for a column that carries nothing
     scale: np.ndarray
-    fill: np.ndarray
+    fill: np.ndarray  # float64 (n_features,): coordinate of a missing number
+    # float64 (n_features,): distance of missing from known numbers, on a coordinate of its own; 0 without one
     gap: np.ndarray
 
     @classmethod

@@ -22,34 +22,19 @@ class Triplets:
 
     A positive anchor has side 1: its partners should be nearer than its rivals, or it would be a false negative. A
     negative anchor has side -1: its partners should be farther, or it would be a false positive.
-
-    Attributes
-    ----------
-    anchor : int64 array of shape (n_anchors,)
-        Positions of rows.
-    side, anchor_weight : float64 arrays of shape (n_anchors,)
-    partner_start : int64 array of shape (n_anchors + 1,)
-    partner, partner_weight : int64 and float64 arrays of shape (n_pairs,)
-    rival_start : int64 array of shape (n_anchors + 1,)
-    rival : float64 array of shape (n_rivals,)
-        Squared distances, increasing for each anchor.
-    weight_before, sum_before : float64 arrays of shape (n_rivals + n_anchors,)
-        See `toprank._core.triplets.cumulate_rivals`.
-    n_triplets : float
-        Number of triplets; a row of weight 2 counts twice.
     """
 
-    anchor: np.ndarray
-    side: np.ndarray
-    anchor_weight: np.ndarray
-    partner_start: np.ndarray
-    partner: np.ndarray
-    partner_weight: np.ndarray
-    rival_start: np.ndarray
-    rival: np.ndarray
-    weight_before: np.ndarray
-    sum_before: np.ndarray
-    n_triplets: float
+    anchor: np.ndarray  # int64 (n_anchors,): positions of rows
+    side: np.ndarray  # float64 (n_anchors,)
+    anchor_weight: np.ndarray  # float64 (n_anchors,)
+    partner_start: np.ndarray  # int64 (n_anchors + 1,)
+    partner: np.ndarray  # int64 (n_pairs,)
+    partner_weight: np.ndarray  # float64 (n_pairs,)
+    rival_start: np.ndarray  # int64 (n_anchors + 1,)
+    rival: np.ndarray  # float64 (n_rivals,): squared distances, increasing for each anchor
+    weight_before: np.ndarray  # float64 (n_rivals + n_anchors,): see `toprank._core.triplets.cumulate_rivals`
+    sum_before: np.ndarray  # float64 (n_rivals + n_anchors,)
+    n_triplets: float  # number of triplets; a row of weight 2 counts twice
 
     @property
     def total_weight(self) -> float:

@@ -215,20 +215,13 @@ CLASS_MEASURES = {
 
 @dataclass(frozen=True)
 class Move:
-    """The decisions on rows for every factor of the distances to some classes, while the others are fixed.
+    """The decisions on rows for every factor of the distances to some classes, while the others are fixed."""
 
-    Attributes
-    ----------
-    threshold : float64 array of shape (n, k)
-        The moving classes have as many places among the k nearest as there are thresholds above the factor.
-    winner : int64 array of shape (n, k + 1)
-        Class predicted for a row with 0, 1, ..., k such places.
-    rest : int64 array of shape (n, k)
-        Classes of the k nearest cases of the other classes, nearest first; -1 where there are fewer.
-    """
-
+    # float64 (n, k): the moving classes have as many places among the k nearest as there are thresholds above the
+    # factor
     threshold: np.ndarray
-    winner: np.ndarray
+    winner: np.ndarray  # int64 (n, k + 1): class predicted for a row with 0, 1, ..., k such places
+    # int64 (n, k): classes of the k nearest cases of the other classes, nearest first; -1 where there are fewer
     rest: np.ndarray
 
     def places(self, gamma: float) -> np.ndarray:
@@ -243,20 +236,10 @@ class Move:
 class ClassVotes:
     """The distances that decide the class of each row, whatever the gammas.
 
-    Parameters
-    ----------
-    distance : float64 array of shape (n, K, k)
-        Distance within which a row has 1, 2, ..., k cases of each class; infinite where a class has fewer.
-    n_cases : float64 array of shape (K,)
-        Training cases of each class. Ties between classes go to the rarer one, as half of an even k is enough for a
-        positive in algorithm 2.1; of cases at equal distances, that of the more common class comes first.
-
-    Attributes
-    ----------
-    reference : int
-        The class with gamma 1: the most common one, the first of several.
-    rarest_first : list of int
-        All classes, the reference last.
+    `distance`, float64 (n, K, k), is that within which a row has 1, 2, ..., k cases of each class, infinite where a
+    class has fewer. Ties between classes go to the rarer one by `n_cases`, as half of an even k is enough for a
+    positive in algorithm 2.1; of cases at equal distances, that of the more common class comes first. The `reference`,
+    with gamma 1, is the most common class, the first of several, and the last of `rarest_first`.
     """
 
     def __init__(self, distance: np.ndarray, n_cases: np.ndarray):

@@ -69,22 +69,12 @@ LEAST_SPREAD = 0.02
 
 @dataclass(frozen=True, eq=False)
 class Rows:
-    """Distinct binned rows of each class, in an order that does not depend on that of the table.
+    """Distinct binned rows of each class, in an order that does not depend on that of the table."""
 
-    Attributes
-    ----------
-    codes : uint8 array of shape (n_features, m)
-    target : float64 array of shape (m,)
-        1 for positives, 0 for others.
-    weight : float64 array of shape (m,), above 0
-    which : int64 array of shape (n,)
-        Distinct row of each row of the table; -1 for rows that are not used.
-    """
-
-    codes: np.ndarray
-    target: np.ndarray
-    weight: np.ndarray
-    which: np.ndarray
+    codes: np.ndarray  # uint8 (n_features, m)
+    target: np.ndarray  # float64 (m,): 1 for positives, 0 for others
+    weight: np.ndarray  # float64 (m,), above 0
+    which: np.ndarray  # int64 (n,): distinct row of each row of the table; -1 for rows that are not used
 
     @classmethod
     def from_cases(cls, data: BinnedCases) -> Self:
@@ -119,33 +109,22 @@ class Rows:
 
 @dataclass(frozen=True, eq=False)
 class Term:
-    """The function of one column as a linear map from coefficients to points.
-
-    Attributes
-    ----------
-    feature : int
-    edges : float64 array of shape (n_edges,)
-        Knots; empty for categories.
-    is_categorical : bool
-    points, ends : float64 arrays of shape (n_edges + 1 or n_categories, n_coefficients)
-        Points of each bin at its lower and upper end, per unit of each coefficient.
-    missing : float64 array of shape (n_coefficients,)
-    design : float64 array of shape (n_bins + 1, n_coefficients)
-        The function at the bins of the training table; the last row is that of missing values.
-    kind : int64 array of shape (n_coefficients,)
-        Position in `KINDS`.
-    lowest : float64 array of shape (n_coefficients,)
-        Lower bound of each coefficient: 0 in a monotone term, -inf for missing values and free terms.
-    """
+    """The function of one column as a linear map from coefficients to points."""
 
     feature: int
-    edges: np.ndarray
+    edges: np.ndarray  # float64 (n_edges,): knots; empty for categories
     is_categorical: bool
+    # float64 (n_edges + 1 or n_categories, n_coefficients): points of each bin at its lower and upper end, per unit of
+    # each coefficient
     points: np.ndarray
-    ends: np.ndarray
-    missing: np.ndarray
+    ends: np.ndarray  # float64 (n_edges + 1 or n_categories, n_coefficients)
+    missing: np.ndarray  # float64 (n_coefficients,)
+    # float64 (n_bins + 1, n_coefficients): the function at the bins of the training table; the last row is that of
+    # missing values
     design: np.ndarray
-    kind: np.ndarray
+    kind: np.ndarray  # int64 (n_coefficients,): position in `KINDS`
+    # float64 (n_coefficients,): lower bound of each coefficient: 0 in a monotone term, -inf for missing values and free
+    # terms
     lowest: np.ndarray
 
     @property
@@ -320,30 +299,16 @@ def make_terms(data: BinnedCases, rows: Rows, directions: np.ndarray | None = No
 
 @dataclass(eq=False)
 class AdditiveModel:
-    """A sum of terms while it is fitted.
-
-    Attributes
-    ----------
-    terms : list of Term
-    rows : Rows
-    alpha : float
-        Penalty before the data are seen.
-    offset : float64 array of shape (m,) or None
-        Log-odds that the terms are added to; None fits a base.
-    base : float
-    coefficients, penalties : lists of float64 arrays, one per term
-    z : float64 array of shape (m,)
-        Log-odds of the rows.
-    """
+    """A sum of terms while it is fitted."""
 
     terms: list[Term]
     rows: Rows
-    alpha: float
-    offset: np.ndarray | None = None
-    coefficients: list[np.ndarray] = field(default_factory=list)
+    alpha: float  # penalty before the data are seen
+    offset: np.ndarray | None = None  # float64 (m,) or None: log-odds that the terms are added to; None fits a base
+    coefficients: list[np.ndarray] = field(default_factory=list)  # float64, one array per term
     base: float = field(init=False, default=0.0)
-    penalties: list[np.ndarray] = field(init=False)
-    z: np.ndarray = field(init=False)
+    penalties: list[np.ndarray] = field(init=False)  # float64, one array per term
+    z: np.ndarray = field(init=False)  # float64 (m,): log-odds of the rows
 
     def __post_init__(self) -> None:
         positive, total = float(self.rows.weight @ self.rows.target), float(self.rows.weight.sum())
@@ -362,20 +327,17 @@ class AdditiveModel:
     def fit(self, max_sweeps: int = MAX_SWEEPS) -> Self:
         """Sweep over the terms until nothing changes much."""
         for sweep in range(max_sweeps):
-            largest = abs(self._move_base())
+            rows, sums = self.rows, np.zeros((1, 2))
+            slopes_by_bin(np.zeros(len(self.z), np.uint8), self.z, rows.target, rows.weight, sums)
+            change = float(np.clip(sums[0, 0] / max(sums[0, 1], 1e-9), -LARGEST_STEP, LARGEST_STEP))
+            self.base += change
+            self.z += change
+            largest = abs(change)
             for place in range(len(self.terms)):
                 largest = max(largest, self._move(place, learn=sweep > 0))
             if largest < TOLERANCE:
                 break
         return self
-
-    def _move_base(self) -> float:
-        rows, sums = self.rows, np.zeros((1, 2))
-        slopes_by_bin(np.zeros(len(self.z), np.uint8), self.z, rows.target, rows.weight, sums)
-        change = float(np.clip(sums[0, 0] / max(sums[0, 1], 1e-9), -LARGEST_STEP, LARGEST_STEP))
-        self.base += change
-        self.z += change
-        return change
 
     def _move(self, place: int, learn: bool) -> float:
         """One step of a term; returns the largest change of a value's log-odds."""

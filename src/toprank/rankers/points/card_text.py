@@ -113,7 +113,10 @@ def cells_of(shape: Shape, column: Column, detail: Detail = SHORT) -> list[Cell]
         missing = [("missing", points_text(shape.missing, detail))] if detail.is_exact else []
         return [*_bin_cells(shape, column, detail), *missing]
     groups = _groups(shape, column, detail)
-    cells = [(_names_text(group, detail), _group_points(group, detail)) for group in groups]
+    cells = []
+    for group in groups:
+        low, high = points_text(group.low, detail), points_text(group.high, detail)
+        cells.append((_names_text(group, detail), low if group.low == group.high else f"between {low} and {high}"))
     if shape.missing or detail.is_exact or any(each.is_rest and (each.low or each.high) for each in groups):
         cells.append(("missing", points_text(shape.missing, detail)))
     return cells
@@ -199,9 +202,7 @@ def _span_text(first: float, last: float, detail: Detail) -> str:
 
 
 def _bin_cells(shape: Shape, column: Column, detail: Detail) -> list[Cell]:
-    points = [
-        _span_text(a, b, detail) for a, b in zip(shape.points.tolist(), shape.ends.tolist(), strict=True)
-    ]  # fmt: skip
+    points = [_span_text(a, b, detail) for a, b in zip(shape.points.tolist(), shape.ends.tolist(), strict=True)]
     if len(shape.edges) == 0:
         return [("any", points[0])]
     edges = edge_texts(shape.edges, column, detail)
@@ -251,12 +252,6 @@ def _groups(shape: Shape, column: Column, detail: Detail) -> list[Group]:
         return groups
     named = [group for group in groups if group is not most]
     return [*named, Group(most.labels, most.low, most.high, is_rest=True)]
-
-
-def _group_points(group: Group, detail: Detail) -> str:
-    """Return the points of a cell; "between -1 and +2" if its categories differ."""
-    low, high = points_text(group.low, detail), points_text(group.high, detail)
-    return low if group.low == group.high else f"between {low} and {high}"
 
 
 def _names_text(group: Group, detail: Detail) -> str:

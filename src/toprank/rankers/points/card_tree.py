@@ -19,7 +19,7 @@ from toprank._core.backfit import pair_sums
 from toprank._core.threads import Threads
 from toprank.errors import InputError, Invariant, check_invariants
 from toprank.explain.conditions import Condition, merged
-from toprank.files.model_file import numbered_parts
+from toprank.files.model_file import numbered_parts, with_prefix
 from toprank.rankers.points.additive import KINDS, AdditiveModel, Rows, Term, dot
 from toprank.rankers.points.card import Card, Shape
 from toprank.tree.columns import Column
@@ -174,7 +174,7 @@ class CardTree:
         """Arrays for a file, without the card itself; `from_arrays` returns an equal tree."""
         arrays = {name: np.asarray(getattr(self, name)) for name in DTYPES}
         for place, correction in enumerate(self.corrections):
-            arrays |= {f"leaf{place}_{name}": array for name, array in correction.to_arrays().items()}
+            arrays |= with_prefix(correction.to_arrays(), f"leaf{place}_")
         return arrays
 
     @classmethod

@@ -189,21 +189,12 @@ def _overlap(first: np.ndarray, second: np.ndarray) -> float:
 
 @dataclass(frozen=True, eq=False)
 class ColumnPoints:
-    """Points of the values of some cases, by column.
+    """Points of the values of some cases, by column."""
 
-    Attributes
-    ----------
-    columns : sequence of Column
-    matrix : float64 array of shape (n, n_features)
-        The cases as the model reads them.
-    points : float64 array of shape (n, n_features)
-    scored : frozenset of str
-        Columns that have points, also if only for values that none of these cases have.
-    """
-
-    columns: Sequence[Column]
-    matrix: np.ndarray
-    points: np.ndarray
+    columns: Sequence[Column]  # sequence of Column
+    matrix: np.ndarray  # float64 (n, n_features): the cases as the model reads them
+    points: np.ndarray  # float64 (n, n_features)
+    # Columns that have points, also if only for values that none of these cases have
     scored: frozenset[str]
 
     def points_of(self, name: str) -> np.ndarray:

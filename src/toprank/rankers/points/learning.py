@@ -41,38 +41,16 @@ TEACHER_FOLDS = 5
 """Folds for the teacher where the ranker has none of its own."""
 
 
-@dataclass(frozen=True)
-class Limits:
-    """The size of the model: see `RedFlags`."""
-
-    max_rules: int
-    max_conditions: int
-    max_total_conditions: int
-    max_features: int
-    max_bins_per_feature: int
-
-
 @dataclass(frozen=True, eq=False)
 class LearningCases:
-    """Cases to learn from.
+    """Cases to learn from."""
 
-    Attributes
-    ----------
-    X : float64 array of shape (n, n_features)
-    is_positive : bool array of shape (n,)
-    weight, own_weight : float64 arrays of shape (n,)
-        Drawn cases also stand for others; `own_weight` does not count these.
-    columns : sequence of Column
-    groups : int64 array of shape (n,) or None
-        As in `Cases`.
-    """
-
-    X: np.ndarray
-    is_positive: np.ndarray
-    weight: np.ndarray
-    own_weight: np.ndarray
-    columns: Sequence[Column]
-    groups: np.ndarray | None = None
+    X: np.ndarray  # float64 (n, n_features)
+    is_positive: np.ndarray  # bool (n,)
+    weight: np.ndarray  # float64 (n,): drawn cases also stand for others; `own_weight` does not count these
+    own_weight: np.ndarray  # float64 (n,)
+    columns: Sequence[Column]  # sequence of Column
+    groups: np.ndarray | None = None  # int64 (n,) or None: as in `Cases`
 
     @classmethod
     def from_cases(cls, data: Cases, rows: np.ndarray, weight: np.ndarray) -> LearningCases:
@@ -115,9 +93,9 @@ class Learned:
 
 
 def learn(
-    lesson: LearningCases, target: np.ndarray, limits: Limits, direction: np.ndarray, seed: int, threads: Threads
+    lesson: LearningCases, target: np.ndarray, limits: Any, direction: np.ndarray, seed: int, threads: Threads
 ) -> Learned:
-    """Learn rules and a card from cases and their soft targets, float64 (n,)."""
+    """Learn rules and a card from cases and their soft targets, float64 (n,); `limits` is a `RedFlags`."""
     weight = balanced_weights(lesson.is_positive, lesson.weight)  # bins are narrow where rare positives are
     table = BinTable.from_rows(lesson.X, lesson.cases().n_categories, weight, MAX_BINS, threads)
     learner = RuleLearner(table, lesson, target, limits, direction, seed, threads)
@@ -131,7 +109,7 @@ class RuleLearner:
     """One table, and the steps of learning from it."""
 
     def __init__(
-        self, table: BinTable, lesson: LearningCases, target: np.ndarray, limits: Limits, direction: np.ndarray,
+        self, table: BinTable, lesson: LearningCases, target: np.ndarray, limits: Any, direction: np.ndarray,
         seed: int, threads: Threads,
     ):  # fmt: skip
         self._table, self._lesson, self._target, self._limits = table, lesson, target, limits

@@ -28,7 +28,6 @@ from toprank.rankers.points.card_text import (
     table_notes,
 )
 from toprank.rankers.points.flags import TOP, Flag, Flags, joined
-from toprank.tree.columns import Column
 from toprank.words.counts import count, plural
 from toprank.words.numbers import hit_rate_text, number_text
 from toprank.words.wording import EXACT, SHORT, WEIGHT_DIGITS, Detail, category_sides, is_rounded
@@ -308,16 +307,15 @@ def card_page(
     head = head_lines(model, start.format(base), width, detail)
     notes = table_notes(card.shapes, model.columns_, width, has_conditions=len(groups) > 0)
 
-    small = [] if exact or groups else small_features(model)
+    variance = model.spread_**2
+    n_small = 0 if exact or groups else sum(variance[f] < SMALL_SHARE * variance.sum() for f in order)
 
     def tables(n: int) -> list[str]:
-        """All columns but the last n, and these in a few words."""
-        shown = card.to_text(model.columns_, order=order[: len(order) - n], exact=exact, width=width)
-        return shown.splitlines() + (small_lines(card, order[len(order) - n :], model.columns_, width) if n else [])
+        return table_lines(model, len(order) - n, width, exact=exact)
 
-    fewest = range(len(small) + 1)  # columns left out: no more than a page needs
     room = PAGE_LINES - len(head) - len(notes) - 3
-    n_left_out = min(bisect_left(fewest, True, key=lambda n: len(tables(n)) <= room), len(small))
+    # The last columns, which move scores least, are left out: no more than a page needs.
+    n_left_out = min(bisect_left(range(n_small + 1), True, key=lambda n: len(tables(n)) <= room), n_small)
     shapes = [*card.shapes, *(shape for each in corrections for shape in each.shapes)]
     is_short = n_left_out > 0 or any(is_shortened(shape, model.columns_[shape.feature]) for shape in shapes)
     hints = [shortened_hint(full_text)] if is_short and not exact else []
@@ -329,21 +327,15 @@ def card_overview(model: Any, start: str, groups: Sequence[tuple[str, list[str]]
 
     `groups` have their points and their conditions in words; `full_text` is how to get the whole page.
     """
-    card, order = model.card_, model._order()
+    card = model.card_
     head = head_lines(model, start.format(points_text(card.base).removeprefix("+")), WIDTH)
     notes = table_notes(card.shapes, model.columns_, WIDTH, has_conditions=len(groups) > 0)
     below = group_lines(groups)
     what = "every column and group of cases" if groups else "every column"
     parts = [*(["\n".join(below)] if below else []), f"Shortened: {full_text} has the points of {what}."]
-
-    def tables(n: int) -> list[str]:
-        """The first n columns, and the others in a few words."""
-        shown = card.to_text(model.columns_, order=order[:n], width=WIDTH).splitlines()
-        return shown + (small_lines(card, order[n:], model.columns_, WIDTH) if n < len(order) else [])
-
     room = OVERVIEW_LINES - len(head) - len(notes) - sum(1 + len(part.splitlines()) for part in parts) - 1
-    n_shown = bisect_left(range(1, len(order) + 1), True, key=lambda n: len(tables(n)) > room)
-    return "\n\n".join(["\n".join(head), "\n".join(notes + tables(max(n_shown, 1))), *parts])
+    n_shown = bisect_left(range(1, len(card) + 1), True, key=lambda n: len(table_lines(model, n, WIDTH)) > room)
+    return "\n\n".join(["\n".join(head), "\n".join(notes + table_lines(model, max(n_shown, 1), WIDTH)), *parts])
 
 
 def group_lines(groups: Sequence[tuple[str, list[str]]]) -> list[str]:
@@ -366,15 +358,13 @@ def group_lines(groups: Sequence[tuple[str, list[str]]]) -> list[str]:
     return lines
 
 
-def small_features(model: Any) -> list[int]:
-    """Return the columns that move scores least, the last ones of the card: each has under 1 % of the variance."""
-    variance = model.spread_**2
-    return [f for f in model._order() if variance[f] < SMALL_SHARE * variance.sum()]
-
-
-def small_lines(card: Card, features: Sequence[int], columns: Sequence[Column], width: int) -> list[str]:
-    """Return which columns hardly count, and how many points they have at most."""
-    most = max(shape.largest for f in features if (shape := card.shape_of(f)) is not None)
-    names = [SHORT.name(columns[f].name).replace(" ", GLUE) for f in features]
+def table_lines(model: Any, n: int, width: int, *, exact: bool = False) -> list[str]:
+    """Return the tables of the first n columns, then which others there are, and how many points they have at most."""
+    card, order, columns = model.card_, model._order(), model.columns_
+    lines = card.to_text(columns, order=order[:n], exact=exact, width=width).splitlines()
+    if n >= len(order):
+        return lines
+    most = max(card.shape_of(f).largest for f in order[n:])
+    names = [SHORT.name(columns[f].name).replace(" ", GLUE) for f in order[n:]]
     columns_with = f"{plural(len(names), 'column')} with at most {points_text(most).removeprefix('+')} points"
-    return wrapped(f"and {columns_with}{' each' if len(names) > 1 else ''}: {', '.join(names)}", width)
+    return lines + wrapped(f"and {columns_with}{' each' if len(names) > 1 else ''}: {', '.join(names)}", width)

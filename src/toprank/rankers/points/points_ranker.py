@@ -18,14 +18,12 @@ from toprank.data.binned_cases import BinnedCases
 from toprank.data.encoding import original_values
 from toprank.data.frames import make_frame
 from toprank.errors import InputError
-from toprank.explain.reasons import Reason, strongest
 from toprank.explain.rows import ScoreExplanation, Step, figures_of, step_lines, value_steps
-from toprank.explain.values import Originals
-from toprank.files.model_file import without_prefix
+from toprank.files.model_file import with_prefix, without_prefix
 from toprank.metrics import average_precision
 from toprank.rankers.base import RANKER_CONSTRAINTS, Ranker
 from toprank.rankers.greedy.monotone import MONOTONIC_CST, read_directions
-from toprank.rankers.growth import CV
+from toprank.rankers.growth import FOLD_CONSTRAINTS
 from toprank.rankers.points.additive import Rows, Term, make_terms
 from toprank.rankers.points.card import Card
 from toprank.rankers.points.card_text import FULL_TEXT, card_columns
@@ -61,8 +59,7 @@ POINTS_CONSTRAINTS: dict[str, list[Any]] = {
     "max_features": [Interval(Integral, 1, None, closed="left"), None],
     "max_bins_per_feature": [Interval(Integral, 2, None, closed="left"), None],
     "monotonic_cst": MONOTONIC_CST,
-    "cv": CV,
-    "random_state": ["random_state"],
+    **FOLD_CONSTRAINTS,
 }
 """scikit-learn's checks of the parameters that scorecards share."""
 
@@ -120,17 +117,7 @@ class FlagsExplanation(PointsExplanation):
 
 
 class PointsRanker(Ranker):
-    """Base of scorecards. A subclass fits candidates; folds choose one, and give the hit rates of new cases.
-
-    Attributes
-    ----------
-    card_ : Card
-        Points per column.
-    alpha_ : float
-        The penalty that was used.
-    cv_results_ : dict of arrays
-        "alpha", and "mean_test_score" (average precision of held-out cases), one entry per candidate; empty with cv=0.
-    """
+    """Base of scorecards. A subclass fits candidates; folds choose one, and give the hit rates of new cases."""
 
     _fits_training_closely = True
 
@@ -243,11 +230,6 @@ class PointsRanker(Ranker):
         """The leaf of each row in words; empty without a tree."""
         return []
 
-    def _reasons(
-        self, matrix: np.ndarray, n_reasons: int, originals: Originals, gain: np.ndarray | None
-    ) -> list[list[Reason]]:
-        return strongest(self._contributions(matrix), self.columns_, matrix, n_reasons, originals, gain)
-
     def _contributions(self, matrix: np.ndarray) -> np.ndarray:
         return self._points_of(matrix)[1] / self._scale
 
@@ -347,9 +329,8 @@ class PointsRanker(Ranker):
         return {"n_columns": len(self.card_), "n_bins": self.card_.n_bins}
 
     def _to_arrays(self) -> dict[str, np.ndarray]:
-        arrays = {f"card_{name}": array for name, array in self.card_.to_arrays().items()}
-        results = {f"cv_{name}": array for name, array in self.cv_results_.items()}
-        return super()._to_arrays() | arrays | results | {"spread": self.spread_, "alpha": np.array(self.alpha_)}
+        arrays = with_prefix(self.card_.to_arrays(), "card_") | with_prefix(self.cv_results_, "cv_")
+        return super()._to_arrays() | arrays | {"spread": self.spread_, "alpha": np.array(self.alpha_)}
 
     def _from_arrays(self, arrays: dict[str, np.ndarray]) -> None:
         super()._from_arrays(arrays)

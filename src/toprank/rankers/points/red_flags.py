@@ -22,16 +22,16 @@ from toprank.explain.conditions import Condition, merged
 from toprank.explain.reasons import LEAST_STRENGTH, MOST_STRENGTH, Reason, kept_shares, strongest, typical_row
 from toprank.explain.rows import Step, figures_of, value_steps
 from toprank.explain.values import Originals
-from toprank.files.model_file import without_prefix
+from toprank.files.model_file import with_prefix, without_prefix
 from toprank.metrics import BeforeAfter
 from toprank.metrics.checks import is_int, is_real
 from toprank.rankers.base import RANKER_CONSTRAINTS, Ranker
 from toprank.rankers.greedy.monotone import MONOTONIC_CST, read_directions
-from toprank.rankers.growth import CV
+from toprank.rankers.growth import FOLD_CONSTRAINTS
 from toprank.rankers.points.card import Card
 from toprank.rankers.points.card_text import FULL_TEXT, points_text
 from toprank.rankers.points.flags import TOP, Change, Flag, Flags, joined, refitted, written_conditions
-from toprank.rankers.points.learning import Learned, LearningCases, Limits, Teacher, learn, soft_targets
+from toprank.rankers.points.learning import Learned, LearningCases, Teacher, learn, soft_targets
 from toprank.rankers.points.pages import flags_page
 from toprank.rankers.points.points_ranker import FlagsExplanation
 from toprank.rankers.points.rule_search import LEAST_ROWS
@@ -95,12 +95,8 @@ class RedFlags(Ranker):
         1: the score must not fall as the column rises; -1: must not rise. Only numbers.
     cv : int, splitter, list of splits or None, default 5
         Folds of the whole procedure that hit rates of new cases come from; 0 turns them off.
-    budget : int, float or None
-        Cases that can be checked, as a count or a share: `predict` flags these.
-    pos_label, categorical_features, keep_columns
+    budget, pos_label, categorical_features, keep_columns, n_jobs
         As in `MetaAP`.
-    n_jobs : int or None
-        Threads; the model is the same for any number.
     random_state : int, RandomState or None
         Seed of folds and of the test against luck; None means 0.
     verbose : int, default 0
@@ -135,8 +131,7 @@ class RedFlags(Ranker):
         "points": [Interval(Integral, 1, None, closed="left"), None],
         "teacher": [StrOptions({"auto"}), HasMethods(["fit", "predict_proba"]), None],
         "monotonic_cst": MONOTONIC_CST,
-        "cv": CV,
-        "random_state": ["random_state"],
+        **FOLD_CONSTRAINTS,
         "verbose": ["verbose"],
     }
 
@@ -162,8 +157,6 @@ class RedFlags(Ranker):
     def _fit_model(self, data: Cases, threads: Threads) -> Unseen | None:
         warn_of_light_weights(self.n_cases_, int(LEAST_ROWS), data.weight)
         direction, lesson = self._directions(data), self._lesson(data)
-        limits = Limits(self.max_rules, self.max_conditions, self.max_total_conditions, self.max_features,
-                        self.max_bins_per_feature)  # fmt: skip
         folds = [
             replace(fold, own_weight=lesson.own_weight)
             for fold in held_out_folds(lesson.cases(), self.cv, self.random_state, len(lesson))
@@ -174,11 +167,11 @@ class RedFlags(Ranker):
         parts = []
         taught = list(zip(folds, targets, strict=True))
         for fold, own in progress(taught, len(folds), "rules in folds", self.verbose > 0):
-            model = self._model(learn(lesson.take(fold.inside), own[fold.inside], limits, direction, seed, threads))
+            model = self._model(learn(lesson.take(fold.inside), own[fold.inside], self, direction, seed, threads))
             part = HeldOut.from_fold(lesson.cases(), fold, model.decision_function)
             parts.append(part if lesson.X is data.X else replace(part, rows=None))  # rows of the lesson, not the table
         stage("rules and points from all cases", self.verbose > 0)
-        learned = learn(lesson, target, limits, direction, seed, threads)
+        learned = learn(lesson, target, self, direction, seed, threads)
         n_present = len(data.X) if data.weight is None else np.count_nonzero(data.weight)
         if n_present > SEARCH_ROWS and lesson.X is not data.X:
             learned = self._refitted(learned, data, direction, lesson.weight, threads)
@@ -227,7 +220,7 @@ class RedFlags(Ranker):
                 also = each.usual_points(points)  # rounded, two groups may have the same points, and most cases
                 points, usual = points - also + 0.0, usual + also
             base += usual
-            shapes.append(each.scored_shape(learned.table, points))
+            shapes.append(each.shape(learned.table, points))
         card = Card(tuple(shape for shape in shapes if shape.largest > 0), base, self._scale)
         if self.points is not None:
             beta, card = np.round(beta) + 0.0, replace(card, base=float(np.round(base)) + 0.0)
@@ -466,7 +459,9 @@ class RedFlags(Ranker):
         with Threads(resolve_n_jobs(self.n_jobs)) as threads:
             other.flags_, other.card_ = flags, self.card_
             if refit_on is not None:
-                past, past_positive = self._cases_to_judge(*_pair(refit_on))
+                if not isinstance(refit_on, tuple | list) or len(refit_on) != 2:
+                    raise InputError("refit_on must be a pair of a table and its outcomes. Hint: pass refit_on=(X, y).")
+                past, past_positive = self._cases_to_judge(*refit_on)
                 cases = Cases(past, past_positive, None, self.columns_)
                 is_seen = is_seen or cases.fingerprint() == judged_on.fingerprint()
                 other.flags_, other.card_ = refitted(
@@ -550,8 +545,7 @@ class RedFlags(Ranker):
         }
 
     def _to_arrays(self) -> dict[str, np.ndarray]:
-        parts = {"flags_": self.flags_.to_arrays(), "card_": self.card_.to_arrays()}
-        own = {prefix + name: array for prefix, arrays in parts.items() for name, array in arrays.items()}
+        own = with_prefix(self.flags_.to_arrays(), "flags_") | with_prefix(self.card_.to_arrays(), "card_")
         return super()._to_arrays() | own
 
     def _from_arrays(self, arrays: dict[str, np.ndarray]) -> None:
@@ -565,13 +559,6 @@ def _checked_points(points: Any) -> float:
     if not is_real(points) or not math.isfinite(points):
         raise InputError(f"points must be a finite number, got {points!r}. Hint: points is a number such as 10.")
     return float(points)
-
-
-def _pair(refit_on: Any) -> tuple[Any, Any]:
-    """A table and its outcomes."""
-    if not isinstance(refit_on, tuple | list) or len(refit_on) != 2:
-        raise InputError("refit_on must be a pair of a table and its outcomes. Hint: pass refit_on=(X, y).")
-    return refit_on[0], refit_on[1]
 
 
 def _in_print_order(flags: list[Flag], n_features: int) -> Flags:

@@ -44,19 +44,10 @@ NULL_QUANTILE = 3.14
 
 
 class BinTable:
-    """Codes of a table in bins.
+    """Codes of a table in bins, uint8 (n, n_features): bin or category code; the number of bins means missing.
 
-    Attributes
-    ----------
-    codes : uint8 array of shape (n, n_features)
-        Bin, or category code; the number of bins means missing.
-    by_column : uint8 array of shape (n_features, n)
-    n_bins : int64 array of shape (n_features,)
-    at : int64 array of shape (n_features + 1,)
-        First of each feature's bins, the one of missing values included, in one list of all bins.
-    is_categorical : uint8 array of shape (n_features,)
-    edges : list of float64 arrays
-        Upper edges of all bins of a number but the last; empty for categories.
+    `at` is the first of each feature's bins, the one of missing values included, in one list of all bins; `edges` are
+    the upper edges of all bins of a number but the last, empty for categories.
     """
 
     def __init__(self, mapper: BinMapper, codes: np.ndarray):
@@ -111,30 +102,14 @@ class BinTable:
 
 @dataclass(frozen=True, eq=False)
 class BinRule:
-    """A rule on bins.
+    """A rule on bins."""
 
-    Attributes
-    ----------
-    masks : dict of int to bool array
-        Codes that qualify, by feature; missing values last.
-    rows : int32 array
-        Rows for which it holds, ascending.
-    value : float
-        Gain in log-likelihood minus the price of its conditions, those of its parent apart.
-    price : float
-        Price of all its conditions.
-    n_conditions : int
-        With those of its parent.
-    parent : BinRule or None
-        The rule inside which it was found.
-    """
-
-    masks: dict[int, np.ndarray] = field(default_factory=dict)
-    rows: np.ndarray = field(default_factory=lambda: np.zeros(0, np.int32))
-    value: float = -np.inf
-    price: float = 0.0
-    n_conditions: int = 0
-    parent: BinRule | None = None
+    masks: dict[int, np.ndarray] = field(default_factory=dict)  # codes that qualify, by feature; missing values last
+    rows: np.ndarray = field(default_factory=lambda: np.zeros(0, np.int32))  # rows for which it holds, ascending
+    value: float = -np.inf  # gain in log-likelihood minus the price of its conditions, those of its parent apart
+    price: float = 0.0  # price of all its conditions
+    n_conditions: int = 0  # with those of its parent
+    parent: BinRule | None = None  # the rule inside which it was found
 
     @property
     def key(self) -> tuple[tuple[int, bytes], ...]:
@@ -145,19 +120,9 @@ class BinRule:
 class RuleSearch:
     """Searches for rules whose rows have more positives than a model expects.
 
-    Parameters
-    ----------
-    table : BinTable
-    target : float64 array of shape (n,)
-        Share of a positive that each row has, 0 to 1.
-    is_positive : bool array of shape (n,)
-    weight : float64 array of shape (n,)
-        All above 0.
-    max_conditions : int
-        Most conditions of a rule, those of its parent included.
-    allowed : uint8 array of shape (n_features, 2)
-        Whether "at most" and "above" may be asked of each feature.
-    threads : Threads
+    `target` is the share of a positive that each row has, 0 to 1; all weights are above 0. A rule has at most
+    `max_conditions`, those of its parent included. `allowed`, uint8 (n_features, 2), says whether "at most" and "above"
+    may be asked of each feature.
     """
 
     def __init__(

@@ -43,14 +43,8 @@ class Scorecard(PointsRanker):
         `SGBAP`, in equal shares; taken where folds say that it pays. A fit then takes about five times as long.
     cv : int, splitter or iterable, default 5
         Folds to choose alpha and to estimate hit rates of new cases; 0 turns both off, and alpha is 10.
-    budget : int, float or None
-        Number or share of cases that can be checked; sets the cutoff of `predict`. None = the number of positives.
-    pos_label : label or None
-        The positive class; None = that of a usual pair, such as yes of yes/no, else the larger label.
-    categorical_features, keep_columns : list or None
-        Columns to read as categories; columns to use although they look like identifiers.
-    n_jobs : int or None
-        Threads; -1 = all. The model does not depend on it.
+    budget, pos_label, categorical_features, keep_columns, n_jobs
+        As in `MetaAP`.
     random_state : int, RandomState or None
         Of the folds.
 

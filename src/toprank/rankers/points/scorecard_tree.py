@@ -13,7 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 from toprank._compat import Interval
 from toprank._core.threads import Threads
 from toprank.data.binned_cases import BinnedCases
-from toprank.files.model_file import without_prefix
+from toprank.files.model_file import with_prefix, without_prefix
 from toprank.rankers.points.additive import Rows, Term
 from toprank.rankers.points.card_text import FULL_TEXT, points_text
 from toprank.rankers.points.card_tree import CardTree, Grower
@@ -195,7 +195,7 @@ class ScorecardTree(PointsRanker):
         return super()._figures() | {"n_correcting": self.n_leaves_}
 
     def _to_arrays(self) -> dict[str, np.ndarray]:
-        return super()._to_arrays() | {f"split_{name}": array for name, array in self.card_tree_.to_arrays().items()}
+        return super()._to_arrays() | with_prefix(self.card_tree_.to_arrays(), "split_")
 
     def _from_arrays(self, arrays: dict[str, np.ndarray]) -> None:
         super()._from_arrays(arrays)

@@ -92,15 +92,12 @@ class Grouped:
             seen[values[~np.isnan(values)].astype(np.intp)] = True
         return replace(self, is_unknown=self.is_unknown & ~seen)
 
-    def to_shape(self, table: BinTable, points: np.ndarray) -> Shape:
-        """The shape with the points of each group; neighbouring bins with equal points are merged."""
-        return self._shape_of(table, points[self.group])
+    def shape(self, table: BinTable, points: np.ndarray) -> Shape:
+        """The shape with the points of each group; neighbouring bins with equal points are merged.
 
-    def scored_shape(self, table: BinTable, points: np.ndarray) -> Shape:
-        """The same with no points for missing values and categories that no case has."""
-        return self._shape_of(table, np.where(self.is_unknown, 0.0, points[self.group]))
-
-    def _shape_of(self, table: BinTable, of_code: np.ndarray) -> Shape:
+        Missing values and categories that no case has get none.
+        """
+        of_code = np.where(self.is_unknown, 0.0, points[self.group])
         if table.is_categorical[self.feature]:
             return Shape(self.feature, np.zeros(0), of_code[:-1], float(of_code[-1]), is_categorical=True)
         edges, bins = table.edges[self.feature], of_code[:-1]
