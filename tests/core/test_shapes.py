@@ -32,12 +32,23 @@ def test_groups_have_the_least_deviation_of_all_cuts(value, weight, most):
     cut_into_groups(value, weight, most, group)
     assert np.all(np.diff(group) >= 0)
     assert group.max() < most
-    least = min(
-        deviation(value, weight, np.searchsorted(cuts, np.arange(len(value)), side="right"))
+    found = {
+        cuts: deviation(value, weight, np.searchsorted(cuts, np.arange(len(value)), side="right"))
         for n in range(min(most, len(value)))
         for cuts in combinations(range(1, len(value)), n)
-    )
+    }
+    least = min(found.values())
     assert deviation(value, weight, group) == pytest.approx(least, abs=1e-9)
+    assert group.max() == min(len(cuts) for cuts, each in found.items() if each < least + 1e-9)
+
+
+def test_rounding_errors_move_no_group():
+    value, weight = np.array([-1.0, -1.0, -1.0, 2.0, 2.0]) / 3, np.ones(5)
+    noise = np.array([0, 1e-17, -1e-17, 0, 1e-16])
+    groups = np.empty((2, 5), np.int64)
+    for each, group in zip((value, value + noise), groups, strict=True):
+        cut_into_groups(each, weight, 4, group)
+    assert groups.tolist() == [[0, 0, 0, 1, 1]] * 2
 
 
 @given(seed=st.integers(0, 10_000), direction=st.sampled_from([-1, 0, 1]))

@@ -9,6 +9,9 @@ from toprank._core.jit import kernel
 LEAST_RATE = 1e-7
 """Rates stay this far from 0 and 1 while they are updated to first order."""
 
+ROUNDING = 1e-12
+"""Differences below this share of a sum are rounding errors."""
+
 
 @kernel
 def rates_of(score, rate):
@@ -90,6 +93,9 @@ def log_loss(score, target, weight):
 def cut_into_groups(value, weight, most, group):
     """Cut ordered bins into at most `most` groups with the least weighted squared deviation from the group means.
 
+    Of cuts that are as good but for rounding, the one into fewest groups is taken, so that sums in another order change
+    nothing.
+
     Pre:  value, weight float64 (n,), weights non-negative.
     Post: group int64 (n,): 0, 1, ... in order.
     Cost: most * n**2.
@@ -100,7 +106,7 @@ def cut_into_groups(value, weight, most, group):
         sums[i + 1, 0] = sums[i, 0] + weight[i]
         sums[i + 1, 1] = sums[i, 1] + weight[i] * value[i]
         sums[i + 1, 2] = sums[i, 2] + weight[i] * value[i] * value[i]
-    k_most = min(most, n)
+    k_most, rounding = min(most, n), ROUNDING * sums[n, 2]
     cost = np.full((k_most + 1, n + 1), np.inf)
     start = np.zeros((k_most + 1, n + 1), np.int64)
     cost[0, 0] = 0.0
@@ -112,10 +118,12 @@ def cut_into_groups(value, weight, most, group):
                 if mass > 0.0:
                     spread -= (sums[stop, 1] - sums[begin, 1]) ** 2 / mass
                 total = cost[k - 1, begin] + max(spread, 0.0)
-                if total < cost[k, stop]:
+                if total < cost[k, stop] - rounding:
                     cost[k, stop] = total
                     start[k, stop] = begin
     stop = n
+    while k_most > 1 and cost[k_most - 1, n] <= cost[k_most, n] + rounding:
+        k_most -= 1
     for k in range(k_most, 0, -1):
         begin = start[k, stop]
         for i in range(begin, stop):

@@ -20,6 +20,7 @@ from toprank.rankers.boosting.rounds import Rounds, to_fixed_points
 from toprank.rankers.boosting.sgbap import Setup
 from toprank.rankers.boosting.xgboost_trees import largest_below, trees_from_json
 from toprank.tree.additive import AdditiveTrees
+from toprank.tree.columns import Column
 
 QUICK = {"n_estimators": 12, "warm_up": 4, "learning_rate": 0.2, "init": None, "random_state": 0}
 
@@ -132,7 +133,7 @@ def noisy_rows():
 
 
 def rounds_of(model, X, is_positive):
-    model.n_positives_ = float(is_positive.sum())
+    model.n_positives_, model.columns_ = float(is_positive.sum()), [Column(f"x{f}") for f in range(X.shape[1])]
     model.max_depth_, model.blend_ = model.max_depth, model.blend
     return Rounds(rounds.Rows(X, is_positive, np.ones(len(X)), ["q"] * X.shape[1]), model._settings())
 
@@ -552,3 +553,12 @@ def test_an_interrupted_third_pass_leaves_the_best_of_the_others(monkeypatch):
     with pytest.warns(UserWarning, match="interrupted before all settings were tried"):
         model = SGBAP(on_interrupt="keep", **STEEP).fit(X, y)
     assert (model.max_depth_, model._json) == (6, expected._json)
+
+
+@pytest.mark.parametrize("ranker", [LogisticBoost, SGBAP])
+def test_two_columns_that_count_only_together_are_learned(ranker):
+    """Half of each column's range has the same rate; 0.8 of two columns, rounded down, would be one."""
+    X = np.random.default_rng(0).uniform(-1, 1, size=(2400, 2))
+    y = X.prod(axis=1) > 0.55
+    model = ranker(n_estimators=50, cv=0).fit(X[:1200], y[:1200])
+    assert average_precision(y[1200:], model.decision_function(X[1200:])) > 0.9

@@ -618,3 +618,13 @@ def test_a_teacher_that_takes_no_weights_is_refused_where_cases_are_merged():
     twice = pd.concat([X, X[:50]])
     with pytest.raises(InputError, match="sample_weight"):
         RedFlags(teacher=KNeighborsClassifier(), cv=0).fit(twice, np.append(y, y[:50]))
+
+
+@pytest.mark.parametrize("seed", [0, 1, 2])
+def test_a_handful_of_positives_that_stand_out_are_ranked_first(seed):
+    rng = np.random.default_rng(seed)
+    X, y = rng.normal(size=(600, 6)), np.zeros(600, bool)
+    y[:8], X[:8, 0] = True, rng.uniform(2.5, 4, 8)
+    train = np.arange(600) % 2 == 0  # four positives
+    model = RedFlags(cv=0).fit(X[train], y[train])
+    assert average_precision_score(y[~train], model.decision_function(X[~train])) > 0.5

@@ -25,6 +25,9 @@ from toprank.rankers.seeds import seed_of
 from toprank.rankers.unseen import Unseen
 from toprank.tree.weights import weight_unit
 
+LEAST_COLUMNS = 2
+"""Fewest columns that a tree may use, if there are so many."""
+
 FEW_POSITIVES = 20
 """With fewer positives, the least curvature of a leaf is lowered in proportion."""
 
@@ -95,7 +98,8 @@ class Booster(BoostedRanker):
             "max_depth": self._depth(), "reg_lambda": self.reg_lambda,
             # A handful of positives has little curvature in all, and trees should still grow.
             "min_child_weight": min(self.min_child_weight, self.n_positives_ * self._weight_unit / FEW_POSITIVES),
-            "colsample_bytree": self.colsample_bytree,
+            # A tree of one column tells nothing of how two act together.
+            "colsample_bytree": min(1.0, max(self.colsample_bytree, (LEAST_COLUMNS + 0.5) / len(self.columns_))),
         }  # fmt: skip
         settings = Settings(parameters, self._loss_of, self.subsample, seed, weight_unit=self._weight_unit)
         if not self.line_search:

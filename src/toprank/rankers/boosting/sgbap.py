@@ -78,7 +78,7 @@ class SGBAP(WarmBooster):
         Share of the cases that a round sees, drawn one by one; some of each class. Gradients at the top would otherwise
         feed on themselves.
     colsample_bytree : float, default 0.8
-        Share of the columns that a tree may use.
+        Share of the columns that a tree may use, but at least two columns.
     max_bin : int, default 256
         Most bins of a number column.
     early_stopping_rounds : int or None, default 50

@@ -30,8 +30,13 @@ MOST_ROUNDS, PATIENCE = 200, 6
 """Most passes over all features, and passes without a lower held-out loss after which boosting ends."""
 
 LEARNING_RATE = 0.15
-LEAST_CURVATURE = 2.0
-"""Least curvature on both sides of a step; about the variance that so many positives have."""
+LEAST_CURVATURE = 0.1
+"""Least curvature on both sides of a step; about the variance that so many positives have. With 2 a handful of
+positives got no card at all; on 48 development tables with fewer than 30 positives the mean AP was .572 with 2 and .614
+with 0.1, on 32 tables with more .666 and .667."""
+
+ORDER_CURVATURE = 20.0
+"""Holds back the order of categories: rare ones stay near the middle."""
 
 STEP_RIDGE = 1.0
 
@@ -143,7 +148,7 @@ def boost_shapes(
                 sums = np.empty((n_bins + 1, 2))
                 add_step(codes, step, halves[turn % 2] if is_split else inside, target, score, rate, own, sums)
                 if table.is_categorical[feature]:
-                    order = np.argsort(sums[:, 0] / (sums[:, 1] + 10 * LEAST_CURVATURE), kind="stable")
+                    order = np.argsort(sums[:, 0] / (sums[:, 1] + ORDER_CURVATURE), kind="stable")
                 if is_split:
                     add_step(own, NO_STEP, halves[1 - turn % 2], target, score, rate, own, sums)
                 codes, step = own, _step_of(sums, order, int(direction[feature]))
