@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -143,6 +144,8 @@ def check_class_labels(y: Any, sample_weight: Any, n_rows: int, owner: str) -> t
 def check_no_measurements(y: Any, owner: str) -> None:
     """Raise ValueError if y holds numbers that cannot be classes: fractions or infinities."""
     values = np.asarray(y)
+    if values.dtype == object and all(isinstance(value, Real) for value in values.flat):
+        values = values.astype(np.float64)
     if values.dtype.kind != "f" or np.isnan(values).any():
         return
     if np.isinf(values).any():

@@ -123,6 +123,7 @@ def test_labels_and_weights_that_do_not_fit_are_refused():
     X, y = blobs(30, n_classes=3)
     for bad, complaint in (
         (y + 0.5, "TAOClassifier.fit needs classes, but y holds numbers with fractions"),
+        ((y + 0.5).astype(object), "TAOClassifier.fit needs classes, but y holds numbers with fractions"),
         (np.where(y == 1, np.inf, y), "contains infinity"),
         (np.where(y == 1, np.nan, y), "10 of 30 labels are missing"),
         (y[:-1], "needs one label per row"),
