@@ -106,7 +106,7 @@ def print_means(folder: Path, data: Path, reference: str) -> None:
         print(f"{title}: {len(chosen)} tables in {len(means)} families")
         for method in means:
             gap = means[method] - means[reference]
-            print(f"  {method:16} {means[method].mean():.3f}  {gap.mean():+.3f} ± {gap.sem():.3f}"
+            print(f"  {method:20} {means[method].mean():.3f}  {gap.mean():+.3f} ± {gap.sem():.3f}"
                   f"  median {gap.median():+.3f}")  # fmt: skip
 
 
