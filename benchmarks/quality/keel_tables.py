@@ -100,7 +100,7 @@ def print_means(folder: Path, data: Path, reference: str) -> None:
     done = Store(folder / "trials.sqlite", read_only=True).results().to_pandas().query("status == 'done'")
     positives = pd.read_csv(data / "index.csv").set_index("name")["positives"]
     table = done.pivot_table(index="dataset", columns="method", values="average_precision").dropna()
-    few = positives[table.index] < 50  # noqa: PLR2004
+    few = positives[table.index] < 50
     for title, chosen in (("all", table), ("fewer than 50 positives", table[few]), ("50 or more", table[~few])):
         means = chosen.groupby(family).mean()
         print(f"{title}: {len(chosen)} tables in {len(means)} families")

@@ -57,10 +57,11 @@ def rows():
             r"y contains infinity.*labels with two values.*Hint: drop",
         ),
         (np.linspace(0, 1, 40), r"two values, but y holds numbers with fractions\. Hint: .*y > 0"),
+        (np.repeat([0.5, 1.5], 20).astype(object), "two values, but y holds numbers with fractions"),
         (np.arange(30) % 2, r"one label per row.*\[40, 30\]\. Hint: were rows dropped"),
         (None, r"requires y to be passed.*Hint: fit\(X, y\)"),
     ],
-    ids=["one class", "three values", "NaN", "None", "infinite", "fractions", "length", "none at all"],
+    ids=["one class", "three values", "NaN", "None", "infinite", "fractions", "objects", "length", "none at all"],
 )
 def test_labels(kind, y, sentence):
     with pytest.raises(ValueError, match=sentence):

@@ -22,8 +22,8 @@ MARGIN = 2.0**-10
 def shortest_between(low, high, powers, out):
     """Write the shortest decimal in the gap of each pair: low <= out < high.
 
-    The shortest decimal is a multiple of the largest power of ten, nearest to the middle (either of two that are
-    equally near, but for rounding); or the lower end itself if all others need more decimals, so that a whole number
+    The shortest decimal is a multiple of the largest power of ten, nearest to the middle (rounding decides
+    between two that are equally near); or the lower end itself if all others need more decimals, so that a whole number
     separates adjacent whole numbers. NaN if an end is missing, too large or too small, or if the gap is too small for a
     decimal with 17 digits.
 

@@ -93,8 +93,8 @@ def log_loss(score, target, weight):
 def cut_into_groups(value, weight, most, group):
     """Cut ordered bins into at most `most` groups with the least weighted squared deviation from the group means.
 
-    Of cuts that are as good but for rounding, the one into fewest groups is taken, so that sums in another order change
-    nothing.
+    Among cuts that are equal up to rounding, the one with the fewest groups is taken, so the order of summation does
+    not matter.
 
     Pre:  value, weight float64 (n,), weights non-negative.
     Post: group int64 (n,): 0, 1, ... in order.

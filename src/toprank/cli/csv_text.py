@@ -51,9 +51,10 @@ class CsvFormat:
                     "Hint: for example --sep ';' or --sep tab."
                 )
             sep = separator
+        given = encoding
         try:
             if encoding is not None:
-                encoding = codecs.lookup(given := encoding).name
+                encoding = codecs.lookup(encoding).name
                 "a".encode(encoding)  # fails for codecs that are not text encodings, such as hex
         except (LookupError, UnicodeError, ValueError):
             raise InputError(

@@ -105,9 +105,21 @@ def drift_cells(
     adjusted = holm(p_value)
     ratio, low, high = share_ratios(reference, new, level)
     order = np.argsort(-np.abs(share_z(reference, new)), kind="stable")
-    shares = reference / reference.sum(), new / new.sum()
-    figures = (reference, new, *shares, ratio, low, high, p_value, adjusted)
-    return [DriftCell(rules[i], *(figure[i].item() for figure in figures)) for i in order]
+    return [
+        DriftCell(
+            leaf_rule=rules[i],
+            n_reference=int(reference[i]),
+            n_new=int(new[i]),
+            share_reference=float(reference[i] / reference.sum()),
+            share_new=float(new[i] / new.sum()),
+            ratio=float(ratio[i]),
+            ratio_low=float(low[i]),
+            ratio_high=float(high[i]),
+            p_value=float(p_value[i]),
+            p_adjusted=float(adjusted[i]),
+        )
+        for i in order
+    ]
 
 
 def share_z(reference: NDArray[np.int64], new: NDArray[np.int64]) -> NDArray[np.float64]:

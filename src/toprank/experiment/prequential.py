@@ -223,8 +223,15 @@ class PrequentialSplit(BaseCrossValidator):
         for fold in self._folds(rows)[0]:
             end = fold.start - gap
             first = timeline.start if train is None else end - train
-            a, b, c, d = map(timeline.moment, (first, end, fold.start, fold.start + test))
-            found.append(Window(a, b, c, d, fold.train.stop - fold.train.start, len(rows.tested(fold))))
+            window = Window(
+                train_start=timeline.moment(first),
+                train_end=timeline.moment(end),
+                test_start=timeline.moment(fold.start),
+                test_end=timeline.moment(fold.start + test),
+                n_train=fold.train.stop - fold.train.start,
+                n_test=len(rows.tested(fold)),
+            )
+            found.append(window)
         return found
 
     def _lengths(self) -> dict[str, Length | None]:

@@ -153,7 +153,9 @@ def by_imbalance(
     """
     panel = make_panel(results, [AP])
     rows = []
-    for level in (level for level in levels if panel.positive_rates.min() <= level / 100):
+    for level in levels:
+        if panel.positive_rates.min() > level / 100:
+            continue
         part = panel.at_most(level)
         overall = part.overall[:, 0]
         tested: tuple[Any, ...] = ()

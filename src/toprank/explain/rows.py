@@ -220,7 +220,9 @@ def value_steps(
     out = []
     for i, row in enumerate(contributions):
         steps = []
-        for f in [f for f in np.argsort(-row, kind="stable").tolist() if row[f] != 0]:
+        for f in np.argsort(-row, kind="stable").tolist():
+            if row[f] == 0:
+                continue
             column, value, given = columns[f], X[i, f], named[f][i] if f in named else None
             text = value_text(column, float(value), given, with_usual=False)
             steps.append(Step(column.name, value_of(column, value, given), float(row[f]), text))

@@ -288,7 +288,7 @@ def _checksum(info: dict[str, Any], arrays: bytes) -> str:
 
 
 def with_prefix(arrays: dict[str, np.ndarray], prefix: str) -> dict[str, np.ndarray]:
-    """Arrays with a prefix before their names, which `without_prefix` takes off."""
+    """Arrays with a prefix before their names, which `without_prefix` removes."""
     return {f"{prefix}{name}": array for name, array in arrays.items()}
 
 

@@ -349,9 +349,10 @@ def gains_table(
         "lift": precision / (rows.total_positive / rows.total),
     }
     if amount is not None:
-        *found, to_find = found_at(rows, rows.positive * rows.amount, ties, np.append(depth, np.inf))
-        table["amount"], table["cumulative_amount"] = np.diff(found, prepend=0.0), np.array(found)
-        table["amount_recall"] = np.array(found) / (to_find or 1.0)  # 0 where there is nothing to find
+        value = rows.positive * rows.amount
+        found, to_find = found_at(rows, value, ties, depth), float(rows.weight @ value)
+        table["amount"], table["cumulative_amount"] = np.diff(found, prepend=0.0), found
+        table["amount_recall"] = found / (to_find or 1.0)  # 0 where there is nothing to find
     return table
 
 

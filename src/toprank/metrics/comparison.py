@@ -153,8 +153,14 @@ class BeforeAfter:
         old, new = np.asarray(before, np.float64), np.asarray(after, np.float64)
         gain = precision_gain(is_positive, old, new)
         hits = [int(is_positive[np.argsort(-score, kind="stable")[:k]].sum()) for score in (old, new)]
-        first, second = (average_precision(is_positive, score) for score in (old, new))
-        return cls(first, second, (gain.value, gain.low, gain.high), k, hits[0], hits[1])
+        return cls(
+            before=average_precision(is_positive, old),
+            after=average_precision(is_positive, new),
+            difference=(gain.value, gain.low, gain.high),
+            k=k,
+            hits_before=hits[0],
+            hits_after=hits[1],
+        )
 
     @property
     def verdict(self) -> str:

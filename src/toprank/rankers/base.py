@@ -393,7 +393,7 @@ class Ranker(ClassifierMixin, TableReader):
     def _reasons(self, matrix: np.ndarray, n_reasons: int, originals: Originals, gain: Any) -> list[list[Reason]]:
         """Return the reasons of each encoded row; `originals` and `gain` as in `toprank.explain.reasons`.
 
-        Those of what its values contribute; a ranker without `_contributions` needs its own.
+        By default from `_contributions`; a ranker without them must override this.
         """
         found: Any = self._contributions(matrix)
         return strongest(found, self.columns_, matrix, n_reasons, originals, gain)

@@ -71,7 +71,7 @@ class GrowthSettings:
 
     @classmethod
     def from_estimator(cls, estimator: Any, criterion: int, leaf_depth: int | None, **others: Any) -> GrowthSettings:
-        """Make the settings from an estimator's parameters; `others` are not what the estimator says."""
+        """Make the settings from an estimator's parameters; `others` override them."""
         own = {field.name: getattr(estimator, field.name) for field in fields(cls) if hasattr(estimator, field.name)}
         given = {"criterion": criterion, "leaf_depth": leaf_depth, "objective": AVERAGE_PRECISION}
         return cls(**own | given | {"categories": category_search(estimator)} | others)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from numbers import Real
+from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
@@ -98,7 +98,7 @@ def check_labels(y: Any, n_rows: int, owner: str) -> np.ndarray:
             f"{owner} needs labels of one kind, but y mixes {' and '.join(kinds)}. "
             "Hint: convert them all to strings or to numbers."
         )
-    if type_of_target(distinct_labels(labels), input_name="y").startswith("continuous"):
+    if type_of_target(as_numbers(distinct_labels(labels)), input_name="y").startswith("continuous"):
         raise InputError(
             f"Unknown label type: {owner} needs labels with two values, but y holds numbers with fractions. "
             "Hint: turn the outcome into yes/no, for example y > 0."
@@ -141,11 +141,16 @@ def check_class_labels(y: Any, sample_weight: Any, n_rows: int, owner: str) -> t
     return labels, None if sample_weight is None else _weights_of_rows(sample_weight, n_rows, owner)
 
 
+def as_numbers(values: np.ndarray) -> np.ndarray:
+    """Return an array of objects that holds numbers and at least one fraction as float64, any other as it is."""
+    if values.dtype != object or not all(isinstance(value, Real) for value in values.flat):
+        return values
+    return values if all(isinstance(value, Integral) for value in values.flat) else values.astype(np.float64)
+
+
 def check_no_measurements(y: Any, owner: str) -> None:
     """Raise ValueError if y holds numbers that cannot be classes: fractions or infinities."""
-    values = np.asarray(y)
-    if values.dtype == object and all(isinstance(value, Real) for value in values.flat):
-        values = values.astype(np.float64)
+    values = as_numbers(np.asarray(y))
     if values.dtype.kind != "f" or np.isnan(values).any():
         return
     if np.isinf(values).any():

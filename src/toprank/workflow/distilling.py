@@ -382,9 +382,8 @@ class Lesson:
         q = self.q if without is None else self.q_without[without]
         known = np.where((self.fold >= 0) & (self.fold != without), self._folds[0].weight, 0.0)
         new = np.where(self.new_fold != without, self.new_weight, 0.0)
-        weight = np.concatenate((known, new)) * (
-            known.sum() / (known.sum() + new.sum())
-        )  # scaled to the number of cases
+        scale = known.sum() / (known.sum() + new.sum())  # weights add up to the number of cases
+        weight = scale * np.concatenate((known, new))
         is_positive = np.repeat([True, False], len(X))
         weights = np.concatenate((weight * q, weight * (1.0 - q)))
         return ranker._make_cases(np.concatenate((X, X)), is_positive, weights, self._threads)

@@ -101,11 +101,14 @@ class BoostedRanker(AdditiveRanker):
             n_rounds, unseen, self.learning_curve_ = followed.n_rounds, followed.unseen, followed.curve
             if not followed.is_complete:
                 warn_caller(KEPT.format(plural(len(followed.curve["round"]), "round")))
+        is_interrupted = False
         try:
             self._grow(data, n_rounds, threads)
-        except KeyboardInterrupt:  # after finished folds: once more
+        except KeyboardInterrupt:
             if self.on_interrupt != "keep" or not folds:
                 raise
+            is_interrupted = True
+        if is_interrupted:  # after finished folds: once more
             warn_caller(AFTER_FOLDS)
             self._grow(data, n_rounds, threads)
         rows = data.sample(COVER_ROWS)

@@ -98,7 +98,7 @@ class Booster(BoostedRanker):
             "max_depth": self._depth(), "reg_lambda": self.reg_lambda,
             # A handful of positives has little curvature in all, and trees should still grow.
             "min_child_weight": min(self.min_child_weight, self.n_positives_ * self._weight_unit / FEW_POSITIVES),
-            # A tree of one column tells nothing of how two act together.
+            # A tree of one column cannot show how two columns act together.
             "colsample_bytree": min(1.0, max(self.colsample_bytree, (LEAST_COLUMNS + 0.5) / len(self.columns_))),
         }  # fmt: skip
         settings = Settings(parameters, self._loss_of, self.subsample, seed, weight_unit=self._weight_unit)

@@ -99,11 +99,18 @@ class LambdaMART(PlainBooster):
     Parameters
     ----------
     n_estimators, learning_rate, max_depth, min_child_weight, reg_lambda, subsample, colsample_bytree, max_bin
-        As in `LogisticBoost`, and so are the attributes.
+        As in `LogisticBoost`.
     early_stopping_rounds, cv, budget, pos_label, categorical_features, keep_columns, device, on_interrupt, n_jobs
         As in `LogisticBoost`.
     random_state, verbose
         As in `LogisticBoost`.
+
+    Attributes
+    ----------
+    trees_, n_rounds_, learning_curve_, booster_
+        As in `SGBAP`.
+    rates_, cutoff_, columns_, classes_
+        As in all rankers.
 
     References
     ----------

@@ -48,9 +48,11 @@ class LogisticBoost(PlainBooster):
         As in `SGBAP`.
     max_depth : int, default 6
         Most conditions on a path of a tree.
-    min_child_weight, reg_lambda, subsample, colsample_bytree, max_bin, early_stopping_rounds, cv, budget, pos_label
+    min_child_weight, reg_lambda, subsample, colsample_bytree, max_bin, early_stopping_rounds, cv
         As in `SGBAP`.
-    categorical_features, keep_columns, device, on_interrupt, n_jobs, random_state, verbose
+    budget, pos_label, categorical_features, keep_columns
+        As in `MetaAP`.
+    device, on_interrupt, n_jobs, random_state, verbose
         As in `SGBAP`.
 
     Attributes

@@ -105,14 +105,18 @@ class PairwiseBoost(ListBooster):
 
     Parameters
     ----------
-    n_estimators, learning_rate, max_depth
-        As in `LogisticBoost`.
+    n_estimators, learning_rate
+        As in `SGBAP`.
+    max_depth : int, default 6
+        Most conditions on a path of a tree.
     min_child_weight : float, default 0.0
         Least sum of curvature in a leaf; pairs of one long list have little.
-    reg_lambda, subsample, colsample_bytree, max_bin, early_stopping_rounds, cv, budget, pos_label
-        As in `LogisticBoost`.
-    categorical_features, keep_columns, device, on_interrupt, n_jobs, random_state, verbose
-        As in `LogisticBoost`.
+    reg_lambda, subsample, colsample_bytree, max_bin, early_stopping_rounds, cv
+        As in `SGBAP`.
+    budget, pos_label, categorical_features, keep_columns
+        As in `MetaAP`.
+    device, on_interrupt, n_jobs, random_state, verbose
+        As in `SGBAP`.
 
     Attributes
     ----------
@@ -148,12 +152,29 @@ class MAPBoost(ListBooster):
 
     Parameters
     ----------
-    n_estimators, learning_rate, max_depth, min_child_weight, reg_lambda, subsample, colsample_bytree, max_bin
-        As in `PairwiseBoost`, and so are the attributes and the notes.
-    early_stopping_rounds, cv, budget, pos_label, categorical_features, keep_columns, device, on_interrupt, n_jobs
-        As in `PairwiseBoost`.
-    random_state, verbose
-        As in `PairwiseBoost`.
+    n_estimators, learning_rate
+        As in `SGBAP`.
+    max_depth : int, default 6
+        Most conditions on a path of a tree.
+    min_child_weight : float, default 0.0
+        Least sum of curvature in a leaf; pairs of one long list have little.
+    reg_lambda, subsample, colsample_bytree, max_bin, early_stopping_rounds, cv
+        As in `SGBAP`.
+    budget, pos_label, categorical_features, keep_columns
+        As in `MetaAP`.
+    device, on_interrupt, n_jobs, random_state, verbose
+        As in `SGBAP`.
+
+    Attributes
+    ----------
+    trees_, n_rounds_, learning_curve_, booster_
+        As in `SGBAP`.
+    rates_, cutoff_, columns_, classes_
+        As in all rankers.
+
+    Notes
+    -----
+    Weights of cases are copies, as in `PairwiseBoost`.
 
     Examples
     --------

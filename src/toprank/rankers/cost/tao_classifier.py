@@ -106,9 +106,20 @@ class TAOClassifier(Alternating, ClassTree):
     # --- fitting ------------------------------------------------------------------------------------------------
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
-        """Fit to past cases: X as in the rankers, y with two or more classes, and weights of the rows.
+        """Fit to past cases.
 
-        Weight 2 is the row twice, weight 0 leaves it out.
+        Parameters
+        ----------
+        X : array or data frame of shape (n, n_features)
+            numpy, pandas, polars or pyarrow; categories and missing values as they are.
+        y : array of shape (n,)
+            Two or more classes.
+        sample_weight : array of shape (n,), optional
+            Non-negative weights. Weight 2 is the row twice, weight 0 leaves it out.
+
+        Returns
+        -------
+        self
         """
         with self._fitting():
             self._check_random_depth()

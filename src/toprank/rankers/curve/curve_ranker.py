@@ -70,7 +70,8 @@ class CurveRanker(Ensemble):
     held_out_points_: OperatingPoints | None
     held_out_by_: str
     selected_: Selection | None  # the choice stored by `with_choice`
-    oof_decision_function_: np.ndarray | None  # held-out scores of the training rows, on the scale of the others
+    # Held-out scores of the training rows, on the scale of `decision_function`.
+    oof_decision_function_: np.ndarray | None
     oof_fold_: np.ndarray | None  # fold in which each row was held out, -1 for none
     _what_a_point_is: str = "tree of the curve"  # in error messages
     _validation: tuple[Any, Any] | None = None  # of the fit under way

@@ -207,11 +207,7 @@ class PathFitter:
         settled = list(trees)
         tried: list[tuple[int, TAOTree]] = []
         for i in (*range(len(settled)), *reversed(range(len(settled)))):
-            # Eq. (3) of each tree if a false positive costs this many false negatives.
-            costs = [
-                float(ratios[i]) * tree.n_fp_ + tree.n_fn_ + (tree.objective_ - tree.fp_cost_ * tree.n_fp_ - tree.n_fn_)
-                for tree in settled
-            ]
+            costs = [_cost_at(tree, float(ratios[i])) for tree in settled]
             best = int(np.argmin(costs))
             is_new = not any(i == place and settled[best] is tree for place, tree in tried)
             if 0 < i < len(settled) - 1 and costs[best] < costs[i] and is_new:
@@ -220,6 +216,12 @@ class PathFitter:
                 if new.objective_ < costs[i]:
                     settled[i] = new
         return settled
+
+
+def _cost_at(tree: TAOTree, ratio: float) -> float:
+    """Return eq. (3) of a tree if a false positive costs `ratio` false negatives."""
+    penalty = tree.objective_ - tree.fp_cost_ * tree.n_fp_ - tree.n_fn_
+    return ratio * tree.n_fp_ + tree.n_fn_ + penalty
 
 
 def votes_of(tree: TAOTree, matrix: np.ndarray, threads: Threads) -> np.ndarray:

@@ -30,13 +30,15 @@ from toprank.tree.weights import integer_weights, weight_unit
 from toprank.words.counts import plural
 
 MOST_CASES, MOST_PER_POSITIVE = 10_000, 50
-"""Most cases of a class, and most negatives per positive, that a tree is grown on, drawn anew for each tree."""
+"""Most cases of a class, and most negatives per positive, that a tree is grown on, drawn anew for each tree. On 19
+development tables the mean AP was .463 with all negatives, .462 with 20 per positive, .455 with 10 and .444 with 2."""
 
 MOST_KNOTS = 255
 """Most distinct values, or quantiles, between which the ranks of a number column are interpolated."""
 
 PRIOR_CASES = 5.0
-"""Each leaf is smoothed towards the overall rate, as if it held this many more cases; 1 and 20 rank alike."""
+"""Each leaf is smoothed towards the overall rate, as if it held this many more cases. On the development tables 1, 5
+and 20 ranked alike."""
 
 MOST_DEPTH = 30
 """Most conditions on a path that may be asked for."""

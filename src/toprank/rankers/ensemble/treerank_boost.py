@@ -236,10 +236,7 @@ class TreeRankBoost(Ensemble):
         return total
 
     def staged_decision_function(self, X: Any) -> Iterator[np.ndarray]:
-        """Yield the scores after 1, 2, ... rounds, as a model with that many rounds and the same `output_` gives.
-
-        float64 (n,) each.
-        """
+        """Yield the scores after 1, 2, ... rounds, float64 (n,) each: those of models of so many, with this `output_`."""
         matrix = self._encode(X)
         return self._stages(matrix)
 

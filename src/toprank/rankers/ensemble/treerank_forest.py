@@ -49,7 +49,7 @@ class TreeRankForest(Forest):
         Order of a tree's cells: by positive rate, strongly shrunk along the meta-tree; from left to right in the
         meta-tree, as published; or by the unshrunk positive rate.
     leaf_score
-        As in `MetaAPForest`; "constant" as published.
+        As in `MetaAPForest`; the paper has "constant".
     aggregation : {"mean", "median-rank"}, default "mean"
         Mean over the trees, as published, or median: a row's rank among the negatives in the median tree.
     max_features : {"sqrt", "log2"}, int, float or None, default None

@@ -22,7 +22,8 @@ from toprank.tree.structure import Tree
 
 ORDER_STRENGTH = 300.0
 """Strength, in cases, of the hierarchical shrinkage of leaf_order="rate": a leaf leaves the order of the meta-tree
-only with enough evidence. From 10 to 1000 the differences are small."""
+only with enough evidence. Of 10, 30, 100, 300, 1000 this was the best on simulated and real tables together; the
+differences are small."""
 
 
 @dataclass(frozen=True)

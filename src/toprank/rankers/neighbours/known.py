@@ -200,7 +200,8 @@ class KnownCases:
 
     positives: CaseSet
     negatives: CaseSet
-    # float64 (p, n_dims), linear map of a learned metric: distances to positives are measured after it, not the others
+    # float64 (p, n_dims), linear map of a learned metric: distances to positives are measured after it, those to
+    # negatives before it
     components: np.ndarray | None = None
     synthetic: CaseSet | None = None  # positives that a sampler made up
 

@@ -100,6 +100,7 @@ class MLFP(TransformerMixin, NeighbourRanker):
     random_state : int, RandomState or None
         Seed of folds, of sampled triplets and of the approximate search, fixed for None.
     n_jobs : int or None
+        Threads; no result depends on it.
 
     Attributes
     ----------

@@ -101,11 +101,24 @@ class NeighbourRanker(Ranker):
     # --- fitting ------------------------------------------------------------------------------------------------
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None, groups: Any = None) -> Self:
-        """Fit to past cases; parameters are those of all rankers.
+        """Fit to past cases.
 
-        The index of a pandas frame names the known cases in reasons, if it is not just 0, 1, 2, ... Weight 2 is the row
-        twice, weight 0 leaves it out. With groups and cv=None there are 5 folds: a row left out alone would be judged
-        by the other rows of its group.
+        Parameters
+        ----------
+        X : array or data frame of shape (n, n_features), or a SharedTable of it
+            numpy, pandas, polars or pyarrow; categories and missing values as they are. The index of a pandas frame
+            names the known cases in reasons, if it is not just 0, 1, 2, ...
+        y : array of shape (n,)
+            The outcome: two values; `pos_label` is positive, or 1, True, yes and the like, or the larger one.
+        sample_weight : array of shape (n,), optional
+            Non-negative weights. Weight 2 is the row twice, weight 0 leaves it out.
+        groups : array of shape (n,), optional
+            Who or what each row belongs to, as in the other rankers. With groups and cv=None there are 5 folds: a row
+            left out alone would be judged by the other rows of its group.
+
+        Returns
+        -------
+        self
         """
         super().fit(X, y, sample_weight, groups)
         self._case_names = index_names(plain_table(X))

@@ -191,7 +191,7 @@ def _overlap(first: np.ndarray, second: np.ndarray) -> float:
 class ColumnPoints:
     """Points of the values of some cases, by column."""
 
-    columns: Sequence[Column]  # sequence of Column
+    columns: Sequence[Column]
     matrix: np.ndarray  # float64 (n, n_features): the cases as the model reads them
     points: np.ndarray  # float64 (n, n_features)
     # Columns that have points, also if only for values that none of these cases have

@@ -41,6 +41,17 @@ TEACHER_FOLDS = 5
 """Folds for the teacher where the ranker has none of its own."""
 
 
+@dataclass(frozen=True)
+class Limits:
+    """The size of the model: see `RedFlags`."""
+
+    max_rules: int
+    max_conditions: int
+    max_total_conditions: int
+    max_features: int
+    max_bins_per_feature: int
+
+
 @dataclass(frozen=True, eq=False)
 class LearningCases:
     """Cases to learn from."""
@@ -49,7 +60,7 @@ class LearningCases:
     is_positive: np.ndarray  # bool (n,)
     weight: np.ndarray  # float64 (n,): drawn cases also stand for others; `own_weight` does not count these
     own_weight: np.ndarray  # float64 (n,)
-    columns: Sequence[Column]  # sequence of Column
+    columns: Sequence[Column]
     groups: np.ndarray | None = None  # int64 (n,) or None: as in `Cases`
 
     @classmethod
@@ -93,9 +104,9 @@ class Learned:
 
 
 def learn(
-    lesson: LearningCases, target: np.ndarray, limits: Any, direction: np.ndarray, seed: int, threads: Threads
+    lesson: LearningCases, target: np.ndarray, limits: Limits, direction: np.ndarray, seed: int, threads: Threads
 ) -> Learned:
-    """Learn rules and a card from cases and their soft targets, float64 (n,); `limits` is a `RedFlags`."""
+    """Learn rules and a card from cases and their soft targets, float64 (n,)."""
     weight = balanced_weights(lesson.is_positive, lesson.weight)  # bins are narrow where rare positives are
     table = BinTable.from_rows(lesson.X, lesson.cases().n_categories, weight, MAX_BINS, threads)
     learner = RuleLearner(table, lesson, target, limits, direction, seed, threads)
@@ -109,7 +120,7 @@ class RuleLearner:
     """One table, and the steps of learning from it."""
 
     def __init__(
-        self, table: BinTable, lesson: LearningCases, target: np.ndarray, limits: Any, direction: np.ndarray,
+        self, table: BinTable, lesson: LearningCases, target: np.ndarray, limits: Limits, direction: np.ndarray,
         seed: int, threads: Threads,
     ):  # fmt: skip
         self._table, self._lesson, self._target, self._limits = table, lesson, target, limits

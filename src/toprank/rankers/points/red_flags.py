@@ -31,7 +31,7 @@ from toprank.rankers.growth import FOLD_CONSTRAINTS
 from toprank.rankers.points.card import Card
 from toprank.rankers.points.card_text import FULL_TEXT, points_text
 from toprank.rankers.points.flags import TOP, Change, Flag, Flags, joined, refitted, written_conditions
-from toprank.rankers.points.learning import Learned, LearningCases, Teacher, learn, soft_targets
+from toprank.rankers.points.learning import Learned, LearningCases, Limits, Teacher, learn, soft_targets
 from toprank.rankers.points.pages import flags_page
 from toprank.rankers.points.points_ranker import FlagsExplanation
 from toprank.rankers.points.rule_search import LEAST_ROWS
@@ -157,6 +157,8 @@ class RedFlags(Ranker):
     def _fit_model(self, data: Cases, threads: Threads) -> Unseen | None:
         warn_of_light_weights(self.n_cases_, int(LEAST_ROWS), data.weight)
         direction, lesson = self._directions(data), self._lesson(data)
+        limits = Limits(self.max_rules, self.max_conditions, self.max_total_conditions, self.max_features,
+                        self.max_bins_per_feature)  # fmt: skip
         folds = [
             replace(fold, own_weight=lesson.own_weight)
             for fold in held_out_folds(lesson.cases(), self.cv, self.random_state, len(lesson))
@@ -167,11 +169,11 @@ class RedFlags(Ranker):
         parts = []
         taught = list(zip(folds, targets, strict=True))
         for fold, own in progress(taught, len(folds), "rules in folds", self.verbose > 0):
-            model = self._model(learn(lesson.take(fold.inside), own[fold.inside], self, direction, seed, threads))
+            model = self._model(learn(lesson.take(fold.inside), own[fold.inside], limits, direction, seed, threads))
             part = HeldOut.from_fold(lesson.cases(), fold, model.decision_function)
             parts.append(part if lesson.X is data.X else replace(part, rows=None))  # rows of the lesson, not the table
         stage("rules and points from all cases", self.verbose > 0)
-        learned = learn(lesson, target, self, direction, seed, threads)
+        learned = learn(lesson, target, limits, direction, seed, threads)
         n_present = len(data.X) if data.weight is None else np.count_nonzero(data.weight)
         if n_present > SEARCH_ROWS and lesson.X is not data.X:
             learned = self._refitted(learned, data, direction, lesson.weight, threads)

@@ -31,12 +31,12 @@ MOST_ROUNDS, PATIENCE = 200, 6
 
 LEARNING_RATE = 0.15
 LEAST_CURVATURE = 0.1
-"""Least curvature on both sides of a step; about the variance that so many positives have. With 2 a handful of
-positives got no card at all; on 48 development tables with fewer than 30 positives the mean AP was .572 with 2 and .614
-with 0.1, on 32 tables with more .666 and .667."""
+"""Least curvature, the sum of p (1 - p), on both sides of a step. With 2, a handful of positives got no card at all: on
+48 development tables with fewer than 30 positives, mean AP was .572 with 2 and .614 with 0.1; on 32 tables with more,
+.666 and .667."""
 
 ORDER_CURVATURE = 20.0
-"""Holds back the order of categories: rare ones stay near the middle."""
+"""Added to the curvature when categories are ordered, so that rare ones stay near the middle."""
 
 STEP_RIDGE = 1.0
 
