@@ -236,7 +236,10 @@ class TreeRankBoost(Ensemble):
         return total
 
     def staged_decision_function(self, X: Any) -> Iterator[np.ndarray]:
-        """Yield the scores after 1, 2, ... rounds, float64 (n,) each: those of models of so many, with this `output_`."""
+        """Yield the scores after 1, 2, ... rounds, float64 (n,) each.
+
+        They are those of models with so many rounds and the same `output_`.
+        """
         matrix = self._encode(X)
         return self._stages(matrix)
 
